@@ -4,7 +4,7 @@ import { foldedText } from '@impresario/core'
 import { MessageWriter } from './message-writer.ts'
 
 const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' })
-const writer = new MessageWriter()
+const single = new MessageWriter()
 
 /**
  * The arguments of a library function: the clock of a test, or nothing; then values, each encoded as separate
@@ -14,10 +14,10 @@ export type Arguments = readonly [now: string, ...unknown[]]
 
 export function pack(value: unknown): Buffer {
   try {
-    writer.value(value)
-    return writer.take()
+    single.value(value)
+    return single.take()
   } finally {
-    writer.rewind(0)
+    single.rewind(0)
   }
 }
 
@@ -79,7 +79,9 @@ export class BatchMessage {
     this.#writeReference(text, settle)
     text.value(guard === undefined ? false : [guard.queue, guard.id, guard.token])
     const hasRest = drop.length > 0 || remove.length > 0 || this.#floor !== false
-    text.value(hasRest && [remove.map(({ queue, id }) => [queue, id]), drop.map(({ kind, id }) => [kind, id]), this.#floor])
+    text.value(
+      hasRest && [remove.map(({ queue, id }) => [queue, id]), drop.map(({ kind, id }) => [kind, id]), this.#floor],
+    )
     text.value(put.length)
     text.value(enqueue.length)
     for (const one of put) {
