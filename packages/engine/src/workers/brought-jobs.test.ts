@@ -7,8 +7,9 @@ type Brought = Lease['job']
 /** Two instances; the claims of the second bring what `bring` makes of the stored job. Its reads of jobs are counted. */
 async function twoInstances(
   bring: (stored: Brought) => Brought,
-  settings = { isShared: true },
+  { isShared = true } = {},
 ): Promise<{ readonly one: Stage; readonly two: Stage; readonly reads: () => number }> {
+  const settings = { isShared }
   const one = new Stage([oneTask()], { settings })
   let reads = 0
   const plain = one.storage

@@ -1,4 +1,4 @@
-import { deliveryId, isStaying, jobOfItem, parseDeliveryId, taskId } from '@impresario/core'
+import { deliveryId, isStaying, parseDeliveryId, taskId } from '@impresario/core'
 import type {
   Clock,
   Decision,
@@ -84,8 +84,6 @@ export class Desk {
   #book: MeterBook | undefined
   readonly #roster: Roster
   readonly #holdings: Holdings
-  /** Most jobs of the last claim were not remembered here: a long queue is worked off. */
-  #isForgetful = false
   readonly #renewal: Renewal
   readonly #sharedCapacity: SharedCapacity
   readonly #recalls: Recalls
@@ -337,11 +335,9 @@ export class Desk {
     const foundEmpty = dispatcher.lookAt(worker.id)
     const holder = options.isLocal === true ? {} : { holder: worker.id }
     // What other instances decided is not remembered here, nor what was decided too long ago.
-    const brings = this.#options.signals.hasPeers || this.#isForgetful ? ({ brings: 'job' } as const) : {}
+    const brings = this.#options.signals.hasPeers || director.isForgetful ? ({ brings: 'job' } as const) : {}
     const claimed = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder, ...brings })
-    const forgotten = claimed.leases.filter(({ id }) => director.remembered(jobOfItem(id)) === undefined)
-    if (claimed.leases.length > 0) this.#isForgetful = 2 * forgotten.length > claimed.leases.length
-    for (const { job } of claimed.leases) if (job !== undefined) director.learn(job)
+    director.learnOf(claimed.leases)
     if (claimed.leases.length < limit) foundEmpty()
     const leases = options.isLocal === true ? claimed.leases : await this.#sharedCapacity.fit(worker, claimed.leases)
     if (leases.length === 0) return NOTHING
