@@ -1,4 +1,4 @@
-import { asksForTurnNow, decide, followedBy, isEnded } from '@impresario/core'
+import { asksForTurnNow, decide, followedBy, isEnded, jobOfItem } from '@impresario/core'
 import type {
   Batch,
   Clock,
@@ -6,6 +6,7 @@ import type {
   IgnoredReason,
   Job,
   JobEvent,
+  Lease,
   LeaseRef,
   Log,
   Put,
@@ -82,6 +83,7 @@ export class Director {
   readonly #busy = new PassingMap<string, (() => void)[] | undefined>()
   /** Jobs as they were last seen here. Another instance may have written them since; then the commit is refused. */
   readonly #memory = new JobMemory()
+  #isForgetful = false
 
   readonly #listeners: DecisionListener[] = []
 
@@ -146,6 +148,18 @@ export class Director {
     const stored = await this.#options.storage.read('job', jobId)
     if (stored !== undefined) this.learn(stored)
     return stored
+  }
+
+  /** Remembers what a claim has brought along. */
+  learnOf(leases: readonly Lease[]): void {
+    const forgotten = leases.filter(({ id }) => this.remembered(jobOfItem(id)) === undefined)
+    if (leases.length > 0) this.#isForgetful = 2 * forgotten.length > leases.length
+    for (const { job } of leases) if (job !== undefined) this.learn(job)
+  }
+
+  /** Most jobs of the last claim were not remembered here: a long queue is worked off. */
+  get isForgetful(): boolean {
+    return this.#isForgetful
   }
 
   /** Remembers a job as it was read, unless something newer has been written here meanwhile. */
