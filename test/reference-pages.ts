@@ -229,6 +229,8 @@ const LIMIT_MEANINGS: Readonly<Record<keyof typeof LIMITS, string>> = {
   viewNameCharsMax: 'Characters of the name of a saved view.',
   viewFiltersMax: 'Filters of a saved view.',
   viewValueCharsMax: 'Characters of one filter of a saved view.',
+  waitsBytesMax:
+    'Memory that waiting requests of one process use, such as long polls; at most a quarter of its heap. Further ones get 503.',
   changeStreamsMax: 'Open change streams in one process.',
   changeStreamsPerClientMax: 'Open change streams of one client in one process.',
   changesKeptMax: 'Changes that are kept for streams that reconnect.',

@@ -35,6 +35,11 @@ export const LIMITS = {
   answerBytesPerSecondMin: 8_192,
   /** Total size of responses that wait for their readers. Beyond it the slowest reader is disconnected. */
   answersBytesMax: 134_217_728,
+  /**
+   * What requests that wait take of the memory of one process, a quarter of its heap at most: 87,000 polls of workers with 6 kB each.
+   * One connection can bring any number of them, and a token may be shared by many workers.
+   */
+  waitsBytesMax: 536_870_912,
   longPollMs: 30_000,
   longPollMsMax: 120_000,
   /** Branches of one fan-out. */

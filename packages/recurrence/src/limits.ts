@@ -4,7 +4,7 @@ export const LIMITS = {
   cronLength: 1_000,
   /** Characters of a recurrence rule. */
   rruleLength: 4_000,
-  /** COUNT of a rule: occurrences have to be counted one by one, at about a microsecond each. */
+  /** COUNT of a rule, or of all rules of a calendar: occurrences have to be counted one by one, at about a microsecond each. */
   count: 100_000,
   /** Times that may be added to a rule, and as many that may be left out. */
   dates: 5_000,

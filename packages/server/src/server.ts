@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Client } from '@impresario/client'
 import type { Engine } from '@impresario/engine'
 import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
-import { pageBounds } from './limits/admission-service.ts'
+import { pageBounds, waitsBytesMax } from './limits/admission-service.ts'
 import { refuseEarly } from './limits/early-refusal.ts'
 import { guardRoutes } from './http/access.ts'
 import type { DeclaredRoute } from './http/access.ts'
@@ -128,7 +128,7 @@ export class Server {
       credentials: loadCredentials(settings),
       oauth: oauthChoice(settings),
       tls: loadTls(settings),
-      waits: new OpenWaits(),
+      waits: new OpenWaits(waitsBytesMax()),
       socketBounds: options.socketBounds,
       documents: options.documents,
       reload: () => this.reload(),
@@ -426,7 +426,7 @@ function buildHttp(parts: Parts & HttpParts): {
         ? undefined
         : { limit: settings.rateLimitGeneral, periodSeconds: settings.rateLimitPeriodSeconds },
   })
-  const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, { ...parts, calls: parts.telemetry.calls }) : undefined
+  const closeMcp = settings.mcpEnabled ? registerMcpRoutes(app, { ...parts, ...guards }) : undefined
   app.addHook('onClose', async () => {
     parts.changeStreams.close()
     await closeMcp?.()

@@ -1,6 +1,6 @@
 import { stringifyExact, unlessAborted } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
-import { marksIn, redacted, withSecrets } from '@impresario/automations'
+import { marksIn, nestingProblem, redacted, withSecrets } from '@impresario/automations'
 import { ToolError } from './tool.ts'
 import type { BuiltInTool, ToolCall } from './tool.ts'
 import type { RegisteredTool } from './tool-registry.ts'
@@ -38,6 +38,9 @@ export async function runTool(input: DataObject, { registered, secrets, call }: 
     log: (message, details) => call.log(redacted(message, secrets), redacted(details, secrets)),
   }
   const output = await answerOf(tool as BuiltInTool, given, quiet, secrets)
+  // Before anything goes through it: each way through it has its own depth at which the stack ends.
+  const tooDeep = nestingProblem('output', output)
+  if (tooDeep !== undefined) throw new ToolError('PERMANENT_ERROR', `${tool.name}: ${tooDeep.message}`)
   const text = safeText(output)
   if (text === undefined) throw new ToolError('PERMANENT_ERROR', `${tool.name} gave something that is not JSON.`)
   if (text.length > OUTPUT_CHARS_MAX) {

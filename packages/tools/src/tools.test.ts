@@ -77,6 +77,12 @@ describe('[K-10] tools have schemas, and both are enforced', () => {
     ).rejects.toThrow(/300002 characters; 262144 are allowed/)
     await expect(
       run(
+        odd(() => JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`) as Data),
+        {},
+      ),
+    ).rejects.toThrow(/odd: The output of the step is nested deeper than 48 levels/)
+    await expect(
+      run(
         odd(() => undefined as unknown as Data),
         {},
       ),

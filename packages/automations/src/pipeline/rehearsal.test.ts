@@ -65,3 +65,13 @@ test('[K-09] loops, branches and questions are shown with what is inside', () =>
   const [unknown] = rehearsed([{ id: 'each', for_each: 'event.list', uses: 'log', with: { message: '${item.name}' } }])
   expect(unknown).toMatchObject({ items: undefined, input: { message: '${item.name}' } })
 })
+
+test('[C-10] all steps of a rehearsal together are filled in up to a bound, and what is beyond it stays open', () => {
+  const list = Array.from({ length: 5_000 }, (_, index) => index)
+  const many = Array.from({ length: 500 }, () => '${params}')
+  const step = (id: string): object => ({ id, uses: 'log', if: 'params.list != null', with: { text: many } })
+  const steps = rehearsed([step('a'), step('b'), step('c')], { params: { list } })
+  // All of it would be 40 MB.
+  expect(JSON.stringify(steps).length).toBeLessThan(600_000)
+  expect(steps[2]?.open).toEqual([expect.stringContaining('may have 262144 characters together')])
+})

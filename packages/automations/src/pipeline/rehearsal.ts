@@ -1,6 +1,7 @@
 import { isImpresarioError } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
+import { Allowance } from '../template/allowance.ts'
 import { compileTemplate } from '../template/template.ts'
 import { SCOPE } from './compile.ts'
 import { isObject } from './reader.ts'
@@ -37,17 +38,26 @@ export interface RehearsedStep {
   readonly steps: readonly RehearsedStep[]
 }
 
+/** What a step that is rehearsed is looked at with. */
+interface Around {
+  readonly scope: DataObject
+  readonly names: readonly string[]
+  /** Of the whole rehearsal: its steps are one answer. */
+  readonly allowance: Allowance
+}
+
 /** Goes through a pipeline: templates are filled in, conditions are evaluated, and nothing is done. */
 export function rehearse(pipeline: Pipeline, given: Rehearsal): readonly RehearsedStep[] {
   const { params, event, steps, now, automation } = given
   const scope = { params, event, steps, now, automation, run: { id: 'preview', attempt: 1 } }
-  return pipeline.steps.map((step) => rehearsedStep(step, scope, SCOPE))
+  const allowance = new Allowance()
+  return pipeline.steps.map((step) => rehearsedStep(step, { scope, names: SCOPE, allowance }))
 }
 
-function rehearsedStep(step: Step, around: DataObject, names: readonly string[]): RehearsedStep {
+function rehearsedStep(step: Step, around: Around): RehearsedStep {
   const open: string[] = []
-  const condition = step.if === undefined ? undefined : conditionOf(step.if, around, names, open)
-  const { items, scope, inside } = looped(step, around, names, open)
+  const condition = step.if === undefined ? undefined : conditionOf(step.if, around, open)
+  const { items, inside } = looped(step, around, open)
   const { body } = step
   const inner = body.kind === 'pipeline' ? body.steps : body.kind === 'parallel' ? body.branches : []
   return {
@@ -57,13 +67,13 @@ function rehearsedStep(step: Step, around: DataObject, names: readonly string[])
     condition,
     input:
       body.kind === 'tool'
-        ? filled(body.with, scope, inside, open)
+        ? filled(body.with, inside, open)
         : body.kind === 'approval'
-          ? filled({ message: body.approval.message, decisions: [...body.approval.decisions] }, scope, inside, open)
+          ? filled({ message: body.approval.message, decisions: [...body.approval.decisions] }, inside, open)
           : null,
     items,
     open: [...new Set(open)].slice(0, OPEN_MAX),
-    steps: inner.map((each) => rehearsedStep(each, scope, inside)),
+    steps: inner.map((each) => rehearsedStep(each, inside)),
   }
 }
 
@@ -71,37 +81,34 @@ const OPEN_MAX = 20
 
 function looped(
   { forEach }: Step,
-  around: DataObject,
-  names: readonly string[],
+  around: Around,
   open: string[],
-): { readonly items: number | undefined; readonly scope: DataObject; readonly inside: readonly string[] } {
-  if (forEach === undefined) return { items: undefined, scope: around, inside: names }
-  const inside = [...names, forEach.as]
-  const list = attempted(() => compileExpression(forEach.items, names).evaluate(around), open)
+): { readonly items: number | undefined; readonly inside: Around } {
+  if (forEach === undefined) return { items: undefined, inside: around }
+  const { scope, names } = around
+  const inside: Around = { ...around, names: [...names, forEach.as] }
+  const list = attempted(() => compileExpression(forEach.items, names).evaluate(scope), open)
   if (!Array.isArray(list)) {
     if (list === undefined) open.push(`"${forEach.items}" is not known before the run.`)
-    return { items: undefined, scope: around, inside }
+    return { items: undefined, inside }
   }
   const [first] = list as readonly Data[]
   return {
     items: list.length,
-    scope: first === undefined ? around : { ...around, [forEach.as]: first },
-    inside,
+    inside: first === undefined ? inside : { ...inside, scope: { ...scope, [forEach.as]: first } },
   }
 }
 
-function conditionOf(
-  source: string,
-  scope: DataObject,
-  names: readonly string[],
-  open: string[],
-): RehearsedStep['condition'] {
+function conditionOf(source: string, { scope, names, allowance }: Around, open: string[]): RehearsedStep['condition'] {
   const expression = compileExpression(source, names)
   const values: Record<string, Data> = {}
   let isKnown = true
   for (const path of expression.paths) {
     const name = path.join('.')
-    const value = attempted(() => compileExpression(name, names).evaluate(scope), open)
+    const value = attempted(() => {
+      const found = compileExpression(name, names).evaluate(scope)
+      return found === undefined ? undefined : allowance.take(found)
+    }, open)
     if (value === undefined && path[0] === 'steps') isKnown = false
     values[name] = (value ?? null) as Data
   }
@@ -110,18 +117,19 @@ function conditionOf(
 }
 
 /** Fills in text by text, so that one value that is not known leaves the others readable. */
-function filled(value: Data, scope: DataObject, names: readonly string[], open: string[]): Data {
+function filled(value: Data, around: Around, open: string[]): Data {
+  const { scope, names, allowance } = around
   if (typeof value === 'string') {
     const template = compileTemplate(value, names)
     const secrets = template.expressions.flatMap(({ paths }) =>
       paths.flatMap(([root, name]) => (root === 'secrets' && name !== undefined ? [name] : [])),
     )
     const marked = { ...scope, secrets: Object.fromEntries(secrets.map((name) => [name, `[secret ${name}]`])) }
-    return attempted(() => template.render(marked), open) ?? value
+    return attempted(() => template.render(marked, allowance), open) ?? value
   }
-  if (Array.isArray(value)) return value.map((item) => filled(item as Data, scope, names, open))
+  if (Array.isArray(value)) return value.map((item) => filled(item as Data, around, open))
   if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filled(item, scope, names, open)]))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, filled(item, around, open)]))
 }
 
 function attempted<T>(run: () => T, open: string[]): T | undefined {

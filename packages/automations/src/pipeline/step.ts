@@ -64,6 +64,11 @@ export const PIPELINE_LIMITS = {
   timeoutSecondsMax: 86_400,
   retryAttemptsMax: 20,
   concurrencyMax: 100,
+  /**
+   * What the parts of a run that are side by side carry together: each has all that the run has, and is in memory while it begins. Parts
+   * of parts share it. A hundred items with a hundred each of 200 kB were 4 GB.
+   */
+  sideBySideChars: 4_194_304,
   /** Items of one `for_each`. */
   itemsMax: 1_000,
   approvalSecondsMax: 31_536_000,

@@ -105,6 +105,83 @@ describe('[K-09] steps run in order and read what came before', () => {
 })
 
 describe('[K-09] errors', () => {
+  test('[C-10] a step that names large values again and again fails before they are put together', () => {
+    // All of them would be 2 GB.
+    const large = { list: Array.from({ length: 5_000 }, (_, index) => index) }
+    const many = Array.from({ length: 10_000 }, () => '${params}')
+    for (const given of [many, many.join(''), { text: many.slice(0, 5_000), more: many.slice(5_000) }]) {
+      const { end, commands } = play(
+        inputOf([{ id: 'a', uses: 'x', with: { given } }], large),
+        world(() => null),
+      )
+      expect(end).toMatchObject({ status: 'failed', error: { code: 'LIMIT_EXCEEDED' } })
+      expect(end.error?.message).toContain('may have 262144 characters together')
+      expect(commands).toEqual([])
+    }
+    const few = play(
+      inputOf([{ id: 'a', uses: 'x', with: { given: many.slice(0, 10) } }], large),
+      world(() => null),
+    )
+    expect(few.end.status).toBe('succeeded')
+  })
+
+  test('[C-10] of a loop as many items run side by side as what they carry allows, also inside of each other', () => {
+    const list = Array.from({ length: 40 }, (_, index) => index)
+    const inner = { id: 'in', for_each: { items: 'params.list', as: 'j', concurrency: 40 }, uses: 'x', with: {} }
+    const outer = { id: 'out', for_each: { items: 'params.list', as: 'i', concurrency: 40 }, pipeline: [inner] }
+    const widest = (text: string): readonly number[] => {
+      const widths = [0, 0]
+      const tools = world(() => null)
+      const answer =
+        (depth: number) =>
+        (command: Command): Outcome => {
+          if (command.do !== 'parts') return tools(command)
+          widths[depth] = Math.max(widths[depth] ?? 0, command.parts.length)
+          const results = command.parts.map((part) =>
+            partResult(play(part.input, answer(part.name.startsWith('out') ? 1 : depth))),
+          )
+          return { kind: 'items', results }
+        }
+      const { end } = play(inputOf([outer], { list, text }), answer(0))
+      expect(end).toMatchObject({ status: 'succeeded', output: { length: 40 } })
+      return widths
+    }
+    expect(widest('')).toEqual([40, 40])
+    // 200 kB each: ten of them, and two in each of these.
+    expect(widest('x'.repeat(200_000))).toEqual([10, 2])
+    const branches = ['a', 'b', 'c', 'd'].map((id) => ({ id, uses: 'x', with: {} }))
+    const split = { id: 'out', for_each: { items: 'params.list', as: 'i', concurrency: 40 }, parallel: branches }
+    const { commands } = play(
+      inputOf([split], { list, text: 'x'.repeat(200_000) }),
+      world(() => null),
+    )
+    expect(commands[0]).toMatchObject({ do: 'parts', parts: { length: 4 } })
+  })
+
+  test('[C-10] what is nested too deep fails its step, and the run goes on where the step says so', () => {
+    const nested = (levels: number): Data => (levels === 0 ? 1 : [nested(levels - 1)])
+    const steps = [
+      { id: 'a', uses: 'x', on_error: 'continue' },
+      { id: 'b', uses: 'y', with: { text: '${steps.a.error.code}' } },
+    ]
+    const deep = play(
+      inputOf(steps),
+      world((name, input) => (name === 'x' ? nested(49) : input)),
+    )
+    expect(deep.end).toMatchObject({ status: 'succeeded', output: { text: 'LIMIT_EXCEEDED' } })
+    const { progress } = play(
+      inputOf([
+        { id: 'a', uses: 'x' },
+        { id: 'b', uses: 'y', with: { list: ['${steps.a}'] } },
+      ]),
+      world(() => nested(48)),
+    )
+    expect(progress.records).toMatchObject([
+      { status: 'succeeded' },
+      { status: 'failed', input: null, error: { message: 'The input of the step is nested deeper than 48 levels.' } },
+    ])
+  })
+
   test('a step is retried with backoff, and then fails the run', () => {
     const input = inputOf([
       { id: 'a', uses: 'x', retry: { max_attempts: 3, backoff: 'exponential', initial_seconds: 2 } },

@@ -1,4 +1,4 @@
-import { isImpresarioError } from '@impresario/protocol'
+import { isImpresarioError, stringifyExact } from '@impresario/protocol'
 import type { Data, DataObject } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
 import { textOf } from '../expression/values.ts'
@@ -6,7 +6,9 @@ import { SCOPE } from '../pipeline/compile.ts'
 import { isObject } from '../pipeline/reader.ts'
 import { PIPELINE_LIMITS } from '../pipeline/step.ts'
 import type { Step, StepRetry } from '../pipeline/step.ts'
+import { Allowance } from '../template/allowance.ts'
 import { compileTemplate } from '../template/template.ts'
+import { nestingProblem } from './nesting.ts'
 import { JUMPS_MAX } from './progress.ts'
 import type { Command, ItemResult, Outcome, Pending, RunInput, RunProgress, StepError, StepRecord } from './progress.ts'
 import { secretMarks, unmarked } from './secrets.ts'
@@ -76,8 +78,11 @@ class Machine {
     switch (outcome.kind) {
       case 'elapsed':
         return this.#attempt(progress, step, { ...pending, for: 'result' })
-      case 'result':
+      case 'result': {
+        const tooDeep = nestingProblem('output', outcome.output)
+        if (tooDeep !== undefined) return this.#fail(progress, step, pending, tooDeep)
         return this.#succeed(progress, step, pending, outcome.output)
+      }
       case 'decision':
         return this.#decided(progress, step, pending, outcome)
       case 'expired':
@@ -115,9 +120,11 @@ class Machine {
     if (step.if === undefined) return undefined
     const expression = compileExpression(step.if, scopeNames(this.#input))
     const scope = this.#scope(progress)
+    const allowance = new Allowance()
     const values = expression.paths.map((path): [string, Data] => {
       const name = path.join('.')
-      return [name, (compileExpression(name, scopeNames(this.#input)).evaluate(scope) ?? null) as Data]
+      const value = compileExpression(name, scopeNames(this.#input)).evaluate(scope) ?? null
+      return [name, allowance.take(value) as Data]
     })
     return { source: expression.source, values: Object.fromEntries(values), holds: expression.test(scope) }
   }
@@ -127,6 +134,8 @@ class Machine {
     const ready = this.#guarded(() => this.#prepare(progress, step, pending))
     if ('error' in ready) return this.#fail(progress, step, pending, ready.error)
     const { command, input, waitsFor, isEmpty } = ready.value
+    const tooDeep = nestingProblem('input', input)
+    if (tooDeep !== undefined) return this.#fail(progress, step, pending, tooDeep)
     const waiting: Pending = { ...pending, input, for: waitsFor }
     if (isEmpty) return this.#succeed(progress, step, waiting, [])
     return { progress: { ...progress, at: pending.at, pending: waiting }, command }
@@ -176,26 +185,36 @@ class Machine {
       steps: [bare],
       items: { [loop?.as ?? 'item']: item, index: done + at },
     }))
+    const fitting = parts.slice(0, this.#sideBySide(parts, scope))
     return {
-      ...prepared(this.#parts(step, parts, scope), { items: items.length }, 'items'),
+      ...prepared(this.#parts(step, fitting, scope), { items: items.length }, 'items'),
       isEmpty: items.length === 0,
     }
   }
 
+  /** How many of these parts fit beside each other, with the branches that each may have; one in any case. */
+  #sideBySide([first]: readonly Part[], scope: DataObject): number {
+    if (first === undefined) return 0
+    const chars = stringifyExact(this.#partInput(first, scope, 0)).length * widthOf(first.steps)
+    return Math.max(1, Math.floor(this.#room / chars))
+  }
+
+  get #room(): number {
+    return this.#input.outer.room ?? PIPELINE_LIMITS.sideBySideChars
+  }
+
   #parts(step: Step, parts: readonly Part[], scope: DataObject): Command {
-    const outer = { steps: scope['steps'] as DataObject, items: this.#input.outer.items }
+    const room = Math.floor(this.#room / Math.max(1, parts.length))
     return {
       do: 'parts',
       step: step.id,
-      parts: parts.map(({ name, steps, items }) => ({
-        name,
-        input: {
-          ...this.#input,
-          pipeline: { steps },
-          outer: { steps: outer.steps, items: { ...outer.items, ...items } },
-        },
-      })),
+      parts: parts.map((part) => ({ name: part.name, input: this.#partInput(part, scope, room) })),
     }
+  }
+
+  #partInput({ steps, items }: Part, scope: DataObject, room: number): RunInput {
+    const outer = { steps: scope['steps'] as DataObject, items: { ...this.#input.outer.items, ...items }, room }
+    return { ...this.#input, pipeline: { steps }, outer }
   }
 
   #decided(progress: RunProgress, step: Step, pending: Pending, outcome: Outcome & { kind: 'decision' }): Advanced {
@@ -327,6 +346,15 @@ class Machine {
 }
 
 class StepRefusal extends Error {}
+
+/** How many carry the data of a run while these steps run, one after the other: itself, and branches that are side by side. */
+function widthOf(steps: readonly Step[]): number {
+  const widths = steps.map(({ body }) => {
+    if (body.kind === 'parallel') return 1 + body.branches.reduce((sum, branch) => sum + widthOf([branch]), 0)
+    return body.kind === 'pipeline' ? 1 + widthOf(body.steps) : 1
+  })
+  return Math.max(1, ...widths)
+}
 
 interface Part {
   readonly name: string

@@ -12,7 +12,12 @@ export interface RunInput {
   readonly automation: { readonly id: string; readonly title: string }
   readonly run: { readonly id: string; readonly attempt: number }
   /** Outputs of the steps around it, and items of loops, when this is a part of another run. */
-  readonly outer: { readonly steps: DataObject; readonly items: DataObject }
+  readonly outer: {
+    readonly steps: DataObject
+    readonly items: DataObject
+    /** What its own parts may carry together, in characters of JSON. Absent in a run that is no part. */
+    readonly room?: number
+  }
 }
 
 /** What is on record about one step. */

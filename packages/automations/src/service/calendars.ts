@@ -34,6 +34,8 @@ const CALENDAR_BYTES_MAX = 262_144
 const CALENDARS_MAX = 1_000
 const CONFLICTS_MAX = 20
 const COMPILED_MAX = 200
+/** What they are compiled from, together. Compiled, each takes about ten times as much. */
+const COMPILED_BYTES_MAX = 4_194_304
 /** Automations that are planned again in one commit. */
 const PAGE = 100
 
@@ -43,7 +45,8 @@ const PAGE = 100
  */
 export class Calendars {
   readonly #options: CalendarsOptions
-  readonly #compiled = new Map<string, Calendar>()
+  readonly #compiled = new Map<string, { readonly calendar: Calendar; readonly bytes: number }>()
+  #compiledBytes = 0
   readonly served: Readonly<Record<string, (lease: Lease) => Promise<void>>>
 
   constructor(options: CalendarsOptions) {
@@ -122,11 +125,16 @@ export class Calendars {
     if (stored === undefined) return { name, at: () => undefined, next: () => undefined }
     const key = `${id} ${stored.version} ${asCalendar(stored.value).updatedAt} ${zone.name}`
     const known = this.#compiled.get(key)
-    if (known !== undefined) return known
+    if (known !== undefined) return known.calendar
     const compiled = calendar(asCalendar(stored.value).spec, this.#options.zones, zone)
-    const [oldest] = this.#compiled.keys()
-    if (oldest !== undefined && this.#compiled.size >= COMPILED_MAX) this.#compiled.delete(oldest)
-    this.#compiled.set(key, compiled)
+    const bytes = jsonSize(stored.value)
+    this.#compiled.set(key, { calendar: compiled, bytes })
+    this.#compiledBytes += bytes
+    for (const [oldest, { bytes: freed }] of this.#compiled) {
+      if (this.#compiled.size <= COMPILED_MAX && this.#compiledBytes <= COMPILED_BYTES_MAX) break
+      this.#compiled.delete(oldest)
+      this.#compiledBytes -= freed
+    }
     return compiled
   }
 

@@ -3,11 +3,12 @@ import type { Data } from '@impresario/protocol'
 import { compileExpression } from '../expression/expression.ts'
 import type { Expression } from '../expression/expression.ts'
 import { textOf } from '../expression/values.ts'
+import { Allowance } from './allowance.ts'
 
 /** Data with `${…}` in its texts, parsed and checked. */
 export interface Template {
-  /** The data with every expression replaced by its value. */
-  render(scope: object): Data
+  /** The data with every expression replaced by its value. Refuses more of them than `allowance` has room for. */
+  render(scope: object, allowance?: Allowance): Data
   readonly expressions: readonly Expression[]
 }
 
@@ -24,20 +25,23 @@ export function compileTemplate(value: Data, roots: readonly string[]): Template
   if (typeof value === 'string') return textTemplate(value, roots)
   if (Array.isArray(value)) {
     const items = value.map((item) => compileTemplate(item as Data, roots))
-    return joinedTemplate(items, (scope) => items.map((item) => item.render(scope)))
+    return joinedTemplate(items, (scope, allowance) => items.map((item) => item.render(scope, allowance)))
   }
   if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
     const entries = Object.entries(value).map(([key, item]) => [key, compileTemplate(item as Data, roots)] as const)
     return joinedTemplate(
       entries.map(([, item]) => item),
-      (scope) => Object.fromEntries(entries.map(([key, item]) => [key, item.render(scope)])),
+      (scope, allowance) => Object.fromEntries(entries.map(([key, item]) => [key, item.render(scope, allowance)])),
     )
   }
   return { render: () => value, expressions: [] }
 }
 
-function joinedTemplate(parts: readonly Template[], render: Template['render']): Template {
-  return { render, expressions: parts.flatMap((part) => part.expressions) }
+function joinedTemplate(parts: readonly Template[], render: (scope: object, allowance: Allowance) => Data): Template {
+  return {
+    render: (scope, allowance = new Allowance()) => render(scope, allowance),
+    expressions: parts.flatMap((part) => part.expressions),
+  }
 }
 
 function textTemplate(source: string, roots: readonly string[]): Template {
@@ -46,10 +50,11 @@ function textTemplate(source: string, roots: readonly string[]): Template {
   const expressions = parts.filter((part): part is Expression => typeof part !== 'string')
   const [only] = parts
   if (parts.length === 1 && typeof only === 'object') {
-    return { render: (scope) => present(only, scope) as Data, expressions }
+    return { render: (scope, allowance = new Allowance()) => allowance.take(present(only, scope)) as Data, expressions }
   }
   return {
-    render: (scope) => parts.map((part) => (typeof part === 'string' ? part : textOf(present(part, scope)))).join(''),
+    render: (scope, allowance = new Allowance()) =>
+      parts.map((part) => (typeof part === 'string' ? part : textOf(allowance.take(present(part, scope))))).join(''),
     expressions,
   }
 }

@@ -60,6 +60,20 @@ test('[C-10] jobs of one client are bounded in bytes too: the more there are, th
   await stage.create('one', { ...asks('b'), initialData: { text: 'x'.repeat(400_000) } })
 })
 
+test('[C-10] a job that begins in a later state counts with what it begins with there', async () => {
+  const bytesPerClientMax = 1_000_000
+  const stage = new Stage([oneTask()], {
+    settings: { backlog: { perClientMax: 10_000, totalMax: 10_000, bytesPerClientMax } },
+  })
+  const jobId = await stage.create('one', asks('a'))
+  const again = (chars: number): Promise<string> => {
+    const stateHistory = { text: 'x'.repeat(chars) }
+    return stage.create('one', { ...asks('a'), from: { jobId, state: 'ask', stateHistory } })
+  }
+  await again(1_000)
+  await expect(again(600_000)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS', details: { retry_after_s: 5 } })
+})
+
 test('[C-10] jobs of all clients are bounded in bytes too, however many clients share them', async () => {
   const bytesTotalMax = 1_000_000
   const stage = new Stage([oneTask()], {

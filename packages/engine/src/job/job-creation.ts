@@ -334,9 +334,10 @@ export class JobCreation {
   }
 }
 
-/** What a job begins with, in memory. */
-function bytesOf({ initialData, metadata }: JobRequest): number {
-  return jsonWeight(initialData) + jsonWeight(metadata)
+/** What a job begins with, in memory; one that begins in a later state, with what came of the earlier ones too. */
+function bytesOf({ initialData, metadata, from }: JobRequest): number {
+  const bytes = jsonWeight(initialData) + jsonWeight(metadata)
+  return from === undefined ? bytes : bytes + jsonWeight(from.stateHistory) + jsonWeight(from.results)
 }
 
 /** All that a client says of a job. Two requests that differ in any of it are two. */

@@ -3,7 +3,7 @@ import { dayOf, weekdayOf } from '../civil.ts'
 import { parseMoment } from '../moment.ts'
 import { quoted, refusal } from '../refusal.ts'
 import { recurrence } from '../rrule/recurrence.ts'
-import type { Series } from '../series.ts'
+import type { Occurrence, Series } from '../series.ts'
 import { Zone } from '../zone.ts'
 import type { Zones } from '../zone.ts'
 import { LIMITS } from '../limits.ts'
@@ -85,16 +85,27 @@ export function calendar(spec: CalendarSpec, zones: Zones, triggerZone: Zone): C
     )
   }
   const zone = spec.timezone === undefined ? triggerZone : zones.named(spec.timezone)
-  const listed = new Map<number, string>()
+  const listed = new ListedDays()
   const parts: Part[] = []
+  let counted = 0
   for (const entry of entries) {
     const label = entry.label ?? name
-    if (entry.kind === 'days') for (const day of daysOf(entry)) listed.set(day, label)
+    if (entry.kind === 'days') listed.put({ ...daysOf(entry), label })
     else if (entry.kind === 'weekdays') parts.push(weekdays(entry.weekdays, zone, label))
     else if (entry.kind === 'window') parts.push(window(entry, zone, label))
-    else parts.push(rule(entry, entry.timezone === undefined ? zone : zones.named(entry.timezone), label))
+    else {
+      const { part, count } = rule(entry, entry.timezone === undefined ? zone : zones.named(entry.timezone), label)
+      parts.push(part)
+      counted += count
+    }
   }
-  if (listed.size > 0) parts.push(days(listed, zone))
+  if (counted > LIMITS.count) {
+    throw refusal(
+      'calendar',
+      `The rules of the calendar ${quoted(name)} have a COUNT of ${counted} together. It may be ${LIMITS.count}: write UNTIL instead.`,
+    )
+  }
+  if (!listed.isEmpty) parts.push(days(listed, zone))
   return {
     name,
     at: (instant) => {
@@ -111,12 +122,67 @@ export function calendar(spec: CalendarSpec, zones: Zones, triggerZone: Zone): C
   }
 }
 
-function daysOf({ first, last = first }: { readonly first: string; readonly last?: string | undefined }): number[] {
+/** Days from one to another, the last included. */
+interface Days {
+  readonly from: number
+  readonly to: number
+  readonly label: string
+}
+
+/**
+ * Listed days, as rows of days with one label; of entries that overlap the later one counts. Day by day, a definition of 50 kB that
+ * lists ten thousand years took 170 MB and a second.
+ */
+class ListedDays {
+  /** In order, and apart from each other. */
+  readonly #rows: Days[] = []
+
+  get isEmpty(): boolean {
+    return this.#rows.length === 0
+  }
+
+  put(added: Days): void {
+    const start = this.#indexOf(added.from)
+    let end = start
+    for (let row = this.#rows[end]; row !== undefined && row.from <= added.to; row = this.#rows[end]) end += 1
+    const [first, last] = [this.#rows[start], this.#rows[end - 1]]
+    const before = first !== undefined && first.from < added.from ? [{ ...first, to: added.from - 1 }] : []
+    const after = end > start && last !== undefined && last.to > added.to ? [{ ...last, from: added.to + 1 }] : []
+    this.#rows.splice(start, end - start, ...before, added, ...after)
+  }
+
+  labelOf(day: number): string | undefined {
+    const row = this.#rows[this.#indexOf(day)]
+    return row === undefined || row.from > day ? undefined : row.label
+  }
+
+  /** The first listed day from this one on. */
+  nextFrom(day: number): number | undefined {
+    const row = this.#rows[this.#indexOf(day)]
+    return row === undefined ? undefined : Math.max(row.from, day)
+  }
+
+  /** The place of the first row that does not end before this day. */
+  #indexOf(day: number): number {
+    let [low, high] = [0, this.#rows.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.#rows[middle]?.to ?? day) < day) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}
+
+function daysOf({ first, last = first }: { readonly first: string; readonly last?: string | undefined }): {
+  readonly from: number
+  readonly to: number
+} {
   const [from, to] = [dateIn(first), dateIn(last)]
   if (to < from || to - from > 3_660) {
     throw refusal('calendar', `The days from ${quoted(first)} to ${quoted(last)} are none, or more than ten years.`)
   }
-  return Array.from({ length: to - from + 1 }, (_, index) => from + index)
+  return { from, to }
 }
 
 function dateIn(text: string): number {
@@ -132,18 +198,20 @@ function beginningOf(dayNo: number, zone: Zone): number {
   return zone.instantOf(dayNo * DAY_MS, { gap: 'first', fold: 'first' })
 }
 
-function days(listed: ReadonlyMap<number, string>, zone: Zone): Part {
-  const sorted = [...listed.keys()].sort((a, b) => a - b)
+function days(listed: ListedDays, zone: Zone): Part {
   return {
     at: (instant) => {
       const dayNo = dayOf(zone.localOf(instant))
-      const label = listed.get(dayNo)
+      const label = listed.labelOf(dayNo)
       return label === undefined ? undefined : { to: beginningOf(dayNo + 1, zone), label }
     },
     next: (after) => {
       const today = dayOf(zone.localOf(after))
-      const starts = sorted.filter((dayNo) => dayNo >= today).slice(0, 2)
-      return starts.map((dayNo) => beginningOf(dayNo, zone)).find((start) => start > after)
+      const first = listed.nextFrom(today)
+      const second = first === undefined ? undefined : listed.nextFrom(first + 1)
+      return [first, second]
+        .flatMap((dayNo) => (dayNo === undefined ? [] : [beginningOf(dayNo, zone)]))
+        .find((start) => start > after)
     },
   }
 }
@@ -194,7 +262,12 @@ function window(entry: { readonly start: string; readonly end: string }, zone: Z
 const UTC = new Zone('UTC')
 const DURATION_MAX_MS = 366 * DAY_MS
 
-function rule(entry: Extract<CalendarEntry, { kind: 'rule' }>, zone: Zone, label: string): Part {
+/** An entry that repeats, and how many occurrences have to be counted for it. */
+function rule(
+  entry: Extract<CalendarEntry, { kind: 'rule' }>,
+  zone: Zone,
+  label: string,
+): { readonly part: Part; readonly count: number } {
   const isDate = parseMoment('dtstart', entry.dtstart).kind === 'date'
   const durationMs = entry.durationMs ?? (isDate ? DAY_MS : 0)
   if (!(durationMs >= 0 && durationMs <= DURATION_MAX_MS) || (isDate && durationMs % DAY_MS !== 0)) {
@@ -202,8 +275,27 @@ function rule(entry: Extract<CalendarEntry, { kind: 'rule' }>, zone: Zone, label
   }
   // Days have no zone: they are computed in UTC, and compared with the local date.
   const rdates = entry.rrule === undefined ? [entry.dtstart, ...(entry.rdates ?? [])] : entry.rdates
-  const { series } = recurrence({ ...entry, rdates }, isDate ? UTC : zone, { isDate, gap: 'first' })
-  return isDate ? repeatedDays(series, durationMs, zone, label) : repeatedWindows(series, durationMs, label)
+  const { series: whole, rule: read } = recurrence({ ...entry, rdates }, isDate ? UTC : zone, { isDate, gap: 'first' })
+  const series = remembering(whole)
+  const part = isDate ? repeatedDays(series, durationMs, zone, label) : repeatedWindows(series, durationMs, label)
+  return { part, count: read?.count ?? 0 }
+}
+
+/**
+ * The same series; the last answer holds until its time has come. A rule that never happens is searched for some milliseconds, and a
+ * calendar may have hundreds of them and is asked for each occurrence of what it restricts.
+ */
+function remembering(series: Series): Series {
+  let askedFor = Number.POSITIVE_INFINITY
+  let found: Occurrence | undefined
+  return {
+    next: (after) => {
+      if (after >= askedFor && (found === undefined || after < found.at)) return found
+      found = series.next(after)
+      askedFor = after
+      return found
+    },
+  }
 }
 
 function repeatedWindows(series: Series, durationMs: number, label: string): Part {

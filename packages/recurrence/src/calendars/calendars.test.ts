@@ -1,3 +1,5 @@
+import { DAY_MS } from '@impresario/protocol'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseCron } from '../cron/expression.ts'
 import { cronSeries } from '../cron/cron.ts'
@@ -35,6 +37,75 @@ describe('[K-14] a calendar', () => {
     expect(holidays.at(at('2026-01-03T12:00:00Z'))).toBeUndefined()
     expect(holidays.at(at('2031-08-27T12:00:00+03:00'))?.label).toBe('Independence Day')
     expect(made(HOLIDAYS, 'Asia/Tokyo').at(at('2026-12-24T15:00:00Z'))?.label).toBe('Christmas')
+  })
+
+  test('has the label of the last entry that lists a day, and begins its next day where that is', () => {
+    const [firstDay, dayCount] = [at('2026-01-01T00:00:00Z') / DAY_MS, 40]
+    const text = (day: number): string => new Date((firstDay + day) * DAY_MS).toISOString().slice(0, 10)
+    const entry = fc
+      .tuple(fc.nat(dayCount - 1), fc.nat(9), fc.constantFrom('a', 'b', 'c'))
+      .map(([first, more, label]) => ({ first, last: Math.min(first + more, dayCount - 1), label }))
+    fc.assert(
+      fc.property(fc.array(entry, { maxLength: 12 }), (listed) => {
+        const whole = calendar(
+          {
+            name: 'x',
+            entries: listed.map((one) => ({ ...one, kind: 'days', first: text(one.first), last: text(one.last) })),
+          },
+          zones,
+          zones.named('UTC'),
+        )
+        const labelOf = (day: number) => listed.findLast(({ first, last }) => first <= day && day <= last)?.label
+        for (let day = 0; day < dayCount; day += 1) {
+          const noon = (firstDay + day + 0.5) * DAY_MS
+          const next = Array.from({ length: dayCount - day }, (_, index) => day + 1 + index).find((one) => labelOf(one))
+          expect(whole.at(noon)?.label).toBe(labelOf(day))
+          expect(whole.next(noon)).toBe(next === undefined ? undefined : (firstDay + next) * DAY_MS)
+        }
+      }),
+      { numRuns: 200, seed: 11 },
+    )
+  })
+
+  test('[C-10] takes as much of the memory as its definition, however many days it lists', () => {
+    const decade = (year: number) => ({ kind: 'days' as const, first: `${year}-01-01`, last: `${year + 9}-12-31` })
+    const entries = Array.from({ length: 899 }, (_, index) => decade(1_000 + 10 * index))
+    const before = process.memoryUsage().heapUsed
+    const all = Array.from({ length: 5 }, () => made(entries))
+    // Each has three million days: day by day these are 800 MB.
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(150_000_000)
+    expect(all[4]?.at(at('2026-01-01T12:00:00Z'))).toBeDefined()
+  })
+
+  test('[C-10] counts the occurrences of its rules up to a bound, over all of them', () => {
+    const counting = (count: number): CalendarEntry => ({
+      kind: 'rule',
+      dtstart: '2026-01-01T00:00',
+      rrule: `FREQ=DAILY;COUNT=${count}`,
+    })
+    expect(() => made([counting(50_000), counting(50_000)])).not.toThrow()
+    expect(() => made([counting(50_000), counting(50_001)])).toThrow(/have a COUNT of 100001 together/)
+  })
+
+  test('says the same of every moment, whatever was asked before', () => {
+    const entries: readonly CalendarEntry[] = [
+      { kind: 'rule', dtstart: '2026-01-05T09:00', rrule: 'FREQ=DAILY;INTERVAL=3', durationMs: 36 * 3_600_000 },
+      { kind: 'rule', dtstart: '2026-02-01', rrule: 'FREQ=MONTHLY;COUNT=3' },
+      { kind: 'rule', dtstart: '2026-01-01T00:00', rrule: 'FREQ=SECONDLY;BYMONTH=2;BYMONTHDAY=30' },
+    ]
+    const one = made(entries)
+    const moments = fc.array(fc.integer({ min: at('2025-12-20T00:00:00Z'), max: at('2026-06-01T00:00:00Z') }), {
+      maxLength: 8,
+    })
+    fc.assert(
+      fc.property(moments, (instants) => {
+        for (const instant of instants) {
+          const fresh = made(entries)
+          expect([one.at(instant), one.next(instant)]).toEqual([fresh.at(instant), fresh.next(instant)])
+        }
+      }),
+      { numRuns: 50, seed: 5 },
+    )
   })
 
   test('has days that are an hour shorter, and days without a midnight', () => {

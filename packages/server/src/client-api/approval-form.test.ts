@@ -174,3 +174,10 @@ test('[B-04] what a browser sends becomes data, and what cannot be read is refus
     'a/b~c': 'x',
   })
 })
+
+test('[C-10] an address of a person has a bound, and is looked through once', () => {
+  const problems = (contact: string) => formProblems(FORM, { amount: 1, level: 'low', contact }).map(({ kind }) => kind)
+  expect(problems(`a@${'b'.repeat(247)}.test`)).toEqual([])
+  expect(problems(`a@${'b'.repeat(248)}.test`)).toEqual(['format'])
+  expect(problems(`a@${'.'.repeat(60_000)}@`)).toEqual(['format'])
+})

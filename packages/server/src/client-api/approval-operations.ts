@@ -30,7 +30,7 @@ export async function readApproval(
   const expiresAt = Math.min(wallTime(clock) + LIMITS.capabilityMs, endOf(approval))
   const link = (decision?: string): string => {
     const capability = capabilities.issue({ jobId: job.id, visit: job.visit, decision, expiresAt })
-    return `${base.replace(/\/+$/, '')}${CLIENT_PATHS.approval(job.id)}?capability=${capability}`
+    return `${base.replace(/(?<!\/)\/+$/, '')}${CLIENT_PATHS.approval(job.id)}?capability=${capability}`
   }
   return {
     job_id: shownJobId(job.id),

@@ -1,3 +1,4 @@
+import { LIMITS } from '@impresario/protocol'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { DASHBOARD_HEADER } from '../dashboard/sessions.ts'
 import { startTenantServer, TENANTS } from '../tenants.fixture.ts'
@@ -172,6 +173,32 @@ describe('what streams hold', () => {
     stream.body.destroy()
     await expect.poll(() => streams.size).toBe(0)
   })
+})
+
+test('[C-10] who comes back with many different ids leaves no text of each of them', async () => {
+  let tell: (changes: ReturnType<typeof change>) => void = () => {}
+  const engine = {
+    onChanges: (listener: typeof tell) => {
+      tell = listener
+      return () => {}
+    },
+  }
+  const log = new ChangeLog()
+  const streams = new ChangeStreams(engine, {}, log)
+  onTestFinished(() => streams.close())
+  const open = (lastId: string | undefined) =>
+    streams.open({ clientId: 'a', owner: 'alpha', lastId, isAdmitted: async () => true })
+  open(undefined)
+  for (let count = 0; count < 1_000; count += 1) tell(change(`job-${count}`.padEnd(400, 'x')))
+  let bytes = 0
+  for (let number = 0; number < 1_000; number += 1) {
+    const { body } = open(log.idOf(number))
+    bytes += body.readableLength
+    body.destroy()
+    await new Promise(setImmediate)
+    expect(streams.textsBytes).toBeLessThanOrEqual(LIMITS.changesBytesMax)
+  }
+  expect(bytes).toBeGreaterThan(5 * LIMITS.changesBytesMax)
 })
 
 test('[M-02] many open streams get fewer messages each, so that all of them together get a bounded number', () => {

@@ -6,7 +6,7 @@ import { admit, callerOf } from '../http/access.ts'
 import type { Caller, Gate } from '../http/access.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import { readQuery, route } from '../http/route.ts'
-import type { ChangeStreams } from './change-streams.ts'
+import type { ChangeStream, ChangeStreams } from './change-streams.ts'
 import { ownerFilter } from './job-access.ts'
 
 export interface ChangeRoutesOptions {
@@ -48,13 +48,19 @@ export function registerChangeRoutes(app: FastifyInstance, options: ChangeRoutes
     const caller = callerOf(request)
     const { wait: seconds } = readQuery(schemas.changesQuery, request.query)
     const { 'last-event-id': lastId } = request.headers
-    const stream = changeStreams.open({
-      clientId: caller.client.id,
-      owner: ownerFilter(caller, undefined).owner,
-      lastId: typeof lastId === 'string' && lastId !== '' ? lastId : undefined,
-      isAdmitted: () => isAdmitted(options, request, caller),
-    })
     const wait = waits.begin(reply)
+    let stream: ChangeStream
+    try {
+      stream = changeStreams.open({
+        clientId: caller.client.id,
+        owner: ownerFilter(caller, undefined).owner,
+        lastId: typeof lastId === 'string' && lastId !== '' ? lastId : undefined,
+        isAdmitted: () => isAdmitted(options, request, caller),
+      })
+    } catch (error) {
+      wait.end()
+      throw error
+    }
     const end = (): void => stream.finish()
     if (wait.signal.aborted) end()
     else wait.signal.addEventListener('abort', end, { once: true })

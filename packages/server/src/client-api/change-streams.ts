@@ -49,6 +49,7 @@ export class ChangeStreams {
   readonly #open = new Set<ChangeStream>()
   /** Streams at the same place with the same rights get the same text. */
   readonly #texts = new Map<string, Message>()
+  #textsBytes = 0
   #unsubscribe: (() => void) | undefined
   #timers: readonly NodeJS.Timeout[] = []
   #flushing: NodeJS.Timeout | undefined
@@ -70,6 +71,11 @@ export class ChangeStreams {
 
   get size(): number {
     return this.#open.size
+  }
+
+  /** What the texts take that several streams may get. */
+  get textsBytes(): number {
+    return this.#textsBytes
   }
 
   /** A stream for this listener; refuses one too many. It ends when it is destroyed. */
@@ -108,7 +114,7 @@ export class ChangeStreams {
     this.#leaving = undefined
     this.#unsubscribe ??= this.#engine.onChanges((changes) => {
       this.#log.add(changes)
-      this.#texts.clear()
+      this.#forgetTexts()
       this.#schedule()
     })
     if (this.#timers.length > 0) return
@@ -133,6 +139,7 @@ export class ChangeStreams {
     this.#flushing = undefined
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
+    this.#forgetTexts()
     this.#log.clear()
   }
 
@@ -171,8 +178,16 @@ export class ChangeStreams {
     if (known !== undefined) return known
     // Encoded once for all of them.
     const message = { bytes: Buffer.from(this.#textSince(from, owner)), at: this.#log.newest }
+    // Who comes back again and again with other ids gets a text for each of them, while nothing changes.
+    if (this.#textsBytes + message.bytes.length > LIMITS.changesBytesMax) this.#forgetTexts()
     this.#texts.set(key, message)
+    this.#textsBytes += message.bytes.length
     return message
+  }
+
+  #forgetTexts(): void {
+    this.#texts.clear()
+    this.#textsBytes = 0
   }
 
   #textSince(from: number, owner: string | undefined): string {

@@ -114,7 +114,7 @@ function signedUrl({ fileLinks, clock }: FileOperationParts, base: string, { sec
     throw new ImpresarioError('INVALID_CONFIGURATION', 'Links need PUBLIC_URL: this orchestrator has no address.')
   }
   const capability = fileLinks.issue({ ...file, expiresAt: wallTime(clock) + seconds * 1_000 })
-  return `${base.replace(/\/+$/, '')}${CLIENT_PATHS.signedFile(file.jobId, file.name)}?capability=${capability}`
+  return `${base.replace(/(?<!\/)\/+$/, '')}${CLIENT_PATHS.signedFile(file.jobId, file.name)}?capability=${capability}`
 }
 
 function fileBody(uri: string, { key: name, bytes, etag, modifiedAt }: StoredFile): FileBody {

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { Readable } from 'node:stream'
 import { afterEach, expect, test } from 'vitest'
 import { createHttp } from './http.ts'
 import { SILENT } from '../runtime/log.ts'
@@ -14,8 +16,13 @@ const REQUEST = 'GET /long HTTP/1.1\r\nhost: x\r\n\r\n'
 
 let app: FastifyInstance | undefined
 const sockets: Socket[] = []
+/** Answers without an end that are being made. */
+const open = new Set<Readable>()
+/** Answers that are not given. */
+const answers: ServerResponse[] = []
 afterEach(async () => {
   for (const socket of sockets.splice(0)) socket.destroy()
+  answers.length = 0
   await app?.close()
 })
 
@@ -24,6 +31,19 @@ async function start(bounds: Partial<ReaderBounds>): Promise<SlowReaders> {
   app = createHttp({ bodyLimitBytes: 1_000, log: SILENT })
   watchReaders(app, readers)
   app.get('/long', async () => LONG)
+  app.get('/pieces', async () => {
+    const read = (): void => {
+      pieces.push(LONG.slice(0, 100_000))
+    }
+    const pieces = new Readable({ read })
+    open.add(pieces)
+    pieces.once('close', () => open.delete(pieces))
+    return pieces
+  })
+  app.get('/slow', async (_request, reply) => {
+    reply.hijack()
+    answers.push(reply.raw)
+  })
   app.get('/short', async () => 'short')
   await app.listen({ host: '127.0.0.1', port: 0 })
   return readers
@@ -49,6 +69,48 @@ const openCount = (): Promise<number> =>
   new Promise((resolve) => {
     app?.server.getConnections((_error, count) => resolve(count))
   })
+
+test('[C-10] of answers in pieces that were asked for at once none is left when the connection is gone', async () => {
+  await start({})
+  const socket = await ask('GET /pieces HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(20))
+  await until(() => open.size === 20)
+  socket.destroy()
+  await until(() => open.size === 0)
+  expect(open.size).toBe(0)
+})
+
+test('[C-10] who reads nothing of an answer in pieces is cut off, also where it has waited for another one', async () => {
+  await start({ stallMs: 50 })
+  await ask('GET /short HTTP/1.1\r\nhost: x\r\n\r\nGET /pieces HTTP/1.1\r\nhost: x\r\n\r\n')
+  await until(() => open.size === 1)
+  await until(() => open.size === 0)
+  expect(open.size).toBe(0)
+})
+
+test('[C-10] pieces that nobody waits for count until their answer is over, and beyond the bound its reader goes', async () => {
+  const readers = await start({ bytesMax: 1_000 })
+  const socket = await ask('GET /slow HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2))
+  await until(() => answers.length === 2)
+  const [first, second] = answers
+  if (first === undefined || second === undefined) throw new Error('There are no answers.')
+  readers.addPiece(first, 300, 0)
+  readers.addPiece(second, 400, 0)
+  readers.addPiece(first, 300, 500)
+  expect(readers.bytes).toBe(1_000)
+  readers.addPiece(second, 100, 500)
+  // Nobody is slow yet.
+  expect([readers.bytes, first.req.socket.destroyed]).toEqual([1_100, false])
+  readers.addPiece(second, 100, 1_000)
+  expect([readers.bytes, first.req.socket.destroyed]).toEqual([600, true])
+  await until(() => readers.bytes === 0)
+  socket.destroy()
+})
+
+test('[C-10] [K-12] a long answer within the process has no reader that could be slow', async () => {
+  const readers = await start({})
+  const reply = await app?.inject({ method: 'GET', url: '/long' })
+  expect([reply?.statusCode, reply?.payload.length, readers.bytes]).toEqual([200, LONG.length, 0])
+})
 
 test('[C-10] who reads nothing of an answer is cut off, and what waited for it is free', async () => {
   const readers = await start({ stallMs: 50 })

@@ -29,6 +29,8 @@ export function admissionBounds(waitMsMax: number, heapBytes = getHeapStatistics
 
 const PAGE_WAIT_MS = 5_000
 const PAGE_YIELD_MS = 1_000
+/** Ten thousand polls. */
+const WAITS_BYTES_MIN = 64 * MB
 /** A loop that is later than this has other things to do than long pages. */
 const BUSY_MS = 250
 /** A page that is being made, at the worst: its text twice, and the records of one piece of it. */
@@ -40,6 +42,11 @@ export function pageBounds(heapBytes = getHeapStatistics().heap_size_limit): Pag
   const pagesMax = Math.min(Math.max(Math.floor((heapBytes * SHARE) / PAGE_BYTES), 2), 16)
   const unreadBytesMax = Math.min(bodyBytesMax, LIMITS.answersBytesMax)
   return { pagesMax, unreadBytesMax, waitMs: PAGE_WAIT_MS, yieldMs: PAGE_YIELD_MS }
+}
+
+/** The same for requests that wait. They stay for minutes, and there may be one of each worker. */
+export function waitsBytesMax(heapBytes = getHeapStatistics().heap_size_limit): number {
+  return Math.min(Math.max(heapBytes / 4, WAITS_BYTES_MIN), LIMITS.waitsBytesMax)
 }
 
 /** Before its start and after its stop it refuses for bytes only. */

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { framedRequest } from './request-framing.ts'
@@ -37,6 +38,12 @@ test.each([
   ['a head that is too long', `POST /jobs HTTP/1.1\r\n${HOST}X: ${'x'.repeat(5_000)}\r\n\r\n`],
 ])('[C-10] nothing is said of %s', (_name, text) => {
   expect(framed(text)).toBeUndefined()
+})
+
+test('[C-10] a head is looked through once, however many lines it has', () => {
+  const text = `POST /jobs HTTP/1.1\r\n${'a: b\r\n'.repeat(500)}X: \u00E9\r\n\r\n`
+  // Two ways to read a line would be 2⁵⁰⁰ to read all of them. The time only ends what would have no end.
+  expect(runInNewContext('read()', { read: () => framed(text) }, { timeout: 30_000 })).toBeUndefined()
 })
 
 test('[C-10] what is known as a whole request is exactly one for Node as well', async () => {

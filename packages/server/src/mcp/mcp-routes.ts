@@ -12,6 +12,7 @@ import { callerOf, forBearers } from '../http/access.ts'
 import type { Caller } from '../http/access.ts'
 import type { OpenWaits } from '../http/connection.ts'
 import type { RouteDeclaration } from '../http/route.ts'
+import type { SlowReaders } from '../http/slow-readers.ts'
 import { VERSION } from '../runtime/version.ts'
 import { errorFields } from '../runtime/log.ts'
 import type { CallSpan, CallSpans } from '../telemetry/call-spans.ts'
@@ -29,7 +30,8 @@ export interface McpRoutesOptions {
   readonly log: Log
   readonly waits: OpenWaits
   readonly secretKey: SecretKey
-  readonly calls: CallSpans | undefined
+  readonly telemetry: { readonly calls: CallSpans | undefined }
+  readonly readers: Pick<SlowReaders, 'addPiece'>
 }
 
 const PATH = '/mcp'
@@ -80,7 +82,7 @@ async function open({ log, secretKey }: McpRoutesOptions): Promise<McpEndpoint> 
 async function serve(
   app: FastifyInstance,
   endpoint: McpEndpoint,
-  { settings, waits, calls }: McpRoutesOptions,
+  { settings, waits, telemetry: { calls }, readers }: McpRoutesOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -102,7 +104,7 @@ async function serve(
       { api, base, callerId: caller.client.id, signal },
       body,
     )
-    return await send(reply, response, end)
+    return await send(reply, response, { end, readers })
   } catch (error) {
     end('The message could not be answered.')
     throw error
@@ -148,7 +150,11 @@ function webRequest({ method, headers, url, body }: FastifyRequest, base: string
 /** Nobody behind the door needs them. */
 const SECRET_HEADERS: ReadonlySet<string> = new Set(['authorization', 'x-client-token', 'cookie', 'content-length'])
 
-async function send(reply: FastifyReply, response: Response, end: () => void): Promise<FastifyReply> {
+async function send(
+  reply: FastifyReply,
+  response: Response,
+  { end, readers }: Pick<McpRoutesOptions, 'readers'> & { readonly end: () => void },
+): Promise<FastifyReply> {
   void reply.code(response.status)
   for (const [name, value] of response.headers) void reply.header(name, value)
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true
@@ -157,18 +163,25 @@ async function send(reply: FastifyReply, response: Response, end: () => void): P
     end()
     return reply.send(text === '' ? undefined : text)
   }
-  const stream = Readable.fromWeb(response.body.pipeThrough(withPlainNumbers()))
+  const pieces = withPlainNumbers((bytes) => readers.addPiece(reply.raw, bytes))
+  const stream = Readable.fromWeb(response.body.pipeThrough(pieces))
   stream.once('close', () => end())
   return reply.header('cache-control', 'no-store').header('x-accel-buffering', 'no').send(stream)
 }
 
-/** Each piece is a whole event. */
-function withPlainNumbers(): TransformStream<Uint8Array, Uint8Array> {
+/**
+ * Each piece is a whole event. They are taken as they come: the library makes them without a look at the reader, and they are
+ * counted here.
+ */
+function withPlainNumbers(count: (bytes: number) => void): TransformStream<Uint8Array, Uint8Array> {
   const decoder = new TextDecoder()
   const encoder = new TextEncoder()
-  return new TransformStream({
-    transform: (piece, controller) => controller.enqueue(encoder.encode(plainText(decoder.decode(piece)))),
-  })
+  const transform = (piece: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>): void => {
+    const plain = encoder.encode(plainText(decoder.decode(piece)))
+    count(plain.length)
+    controller.enqueue(plain)
+  }
+  return new TransformStream({ transform }, undefined, { highWaterMark: Infinity })
 }
 
 /** Refusals before a message was understood, as the protocol shows errors. */
@@ -190,7 +203,7 @@ function answerProblems(scope: FastifyInstance, { log }: McpRoutesOptions): void
 }
 
 function baseOf(request: FastifyRequest, publicUrl: string): string {
-  return (publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl).replace(/\/+$/, '')
+  return (publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl).replace(/(?<!\/)\/+$/, '')
 }
 
 /** RFC 6750 and RFC 9728: that a token is needed, or that this one is not valid, and where clients learn how to get one. */

@@ -268,6 +268,15 @@ describe('the door of /mcp', () => {
     expect(await (await fetch(url)).json()).toMatchObject({ resource: `${server.address}/mcp` })
   })
 
+  test('[K-12] a job that is longer than a short answer is read too', async () => {
+    const client = await connectClient(await start(), '2025-11-25')
+    const initialData = { text: 'x'.repeat(200_000) }
+    const { body } = await server.client('POST', '/api/v1/jobs', { blueprint: 'deploy', initial_data: initialData })
+    const result = await client.callTool({ name: 'fetch', arguments: { id: `job:${body.job_id}` } })
+    expect(structured(result)).toMatchObject({ title: 'deploy' })
+    await client.close()
+  })
+
   test('[K-12] web pages are kept out: names that are not ours, and origins of others', async () => {
     await start()
     const body = { jsonrpc: '2.0', id: 1, method: 'ping' }

@@ -8,7 +8,7 @@ import type { Verdict } from '../limits/rate-limiter.ts'
 import { isEmptyBody } from '../worker-protocol/wire-worker.ts'
 import { ShortCall } from './short-call.ts'
 import type { ShortCallParts } from './short-call.ts'
-import { askedIn, drop, isForwarded, peek } from './short-request.ts'
+import { askedIn, drop, HEARTBEAT, isForwarded, peek } from './short-request.ts'
 import type { Asked } from './short-request.ts'
 
 export interface ShortWayOptions extends Omit<ShortCallParts, 'server'> {
@@ -125,8 +125,9 @@ class ShortWay {
 
   /** Whether the worker is the one that it says, need not sign what it says, and there is room for its words. */
   #isGood({ asked, request }: Candidate, proof: Proof, body: unknown): boolean {
-    const { auth, admission } = this.#options
+    const { auth, admission, waits } = this.#options
     const { route, workerId } = asked
+    if (route !== HEARTBEAT && waits.isFull) return false
     try {
       auth.identify(proof, hintedId({ params: { workerId }, headers: request.headers, body }))
     } catch {
