@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
 import { newContext, openBrowser, signIn } from './browser.ts'
-import { filledStorage, STORAGES } from './filled-storage.ts'
+import { filledStorage, SPREAD, STORAGES } from './filled-storage.ts'
 import { fanOut, spreadOut } from './long-jobs.ts'
 import { openStage, TOKENS } from './stage.ts'
 import type { BrowserStage } from './stage.ts'
@@ -27,7 +27,7 @@ const { values } = parseArgs({
     only: { type: 'string', default: 'load,lists,changes,long,tabs' },
   },
 })
-const LOADS = 12
+const LOADS = 20
 const CHANGES = 40
 const ANSWERS = 60
 const TABS = Number(values.tabs)
@@ -88,7 +88,8 @@ async function measureLists({ address }: BrowserStage): Promise<void> {
   await ask('')
   say('list answer, page after page', await many(''))
   say('list answer, finished', await many('status=finished'))
-  say('list answer, one blueprint', await many('blueprint=remind_customer'))
+  say('list answer, a blueprint with few jobs', await many('blueprint=remind_customer'))
+  say('list answer, a blueprint of one job in 500', await many(`blueprint=${SPREAD}`))
   const times: number[] = []
   let reached = ''
   for (let at = 0; at < 10; at += 1) {

@@ -16,6 +16,8 @@ interface StorageServer {
   /** For `STORAGE_URL`. */
   readonly url: string
   open(): Promise<Storage> | Storage
+  /** What the server does by itself in the minutes after so many writes, so that no measurement falls into it. */
+  settle?(): Promise<unknown>
   remove(): Promise<void>
 }
 
@@ -26,6 +28,9 @@ export interface FilledStorage {
 
 const BATCH = 200
 const WIDTH = 4
+/** One job in so many is of a blueprint of its own: `SPREAD`. */
+const SPREAD_EVERY = 500
+export const SPREAD = 'seldom_before'
 
 /** A storage with so many jobs in it that have ended. */
 export async function filledStorage(kind: StorageKind, jobs: number): Promise<FilledStorage> {
@@ -35,6 +40,7 @@ export async function filledStorage(kind: StorageKind, jobs: number): Promise<Fi
     const storage = await place.open()
     await fill(storage, jobs)
     await storage.close()
+    await place.settle?.()
   }
   return place
 }
@@ -48,7 +54,15 @@ async function placeOf(kind: Exclude<StorageKind, 'memory'>): Promise<StorageSer
   if (kind === 'postgres') {
     const server = await startPostgres()
     const { url } = server
-    return { url, open: () => openPostgresStorage({ url }), remove: () => server.stop() }
+    return {
+      url,
+      open: () => openPostgresStorage({ url }),
+      settle: async () => {
+        await server.query('VACUUM (ANALYZE)')
+        await server.query('CHECKPOINT')
+      },
+      remove: () => server.stop(),
+    }
   }
   const directory = newDirectory('figures')
   return {
@@ -93,13 +107,14 @@ async function fill(storage: Storage, count: number): Promise<void> {
       made += size
       const put = Array.from({ length: size }, (_, at) => {
         const id = idOf(first + at, begin)
+        const name = (first + at) % SPREAD_EVERY === 0 ? SPREAD : model.blueprint
         const facets = {
           owner: model.client.id,
           status: model.status,
-          name: model.blueprint,
-          text: `${id} ${model.blueprint} end city valencia order a-1001`,
+          name,
+          text: `${id} ${name} end city valencia order a-1001`,
         }
-        return { kind: 'job' as const, id, value: { ...model, id }, version: 1, facets }
+        return { kind: 'job' as const, id, value: { ...model, id, blueprint: name }, version: 1, facets }
       })
       const outcome = await storage.commit({ put })
       if (outcome !== 'committed') throw new Error(`A batch of ${size} jobs was refused: ${outcome}.`)

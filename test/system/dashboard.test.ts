@@ -1,5 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { createClient } from '@impresario/client'
+import { blueprint } from '@impresario/core'
+import { createLog, createServer } from '@impresario/server'
+import { createWorker, PermanentError } from '@impresario/worker'
 import type { Browser, BrowserContext, ConsoleMessage, Page, Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newContext, openBrowser, PAGES, signIn, THEMES, WIDTHS } from '../browser/browser.ts'
@@ -16,6 +20,15 @@ const START_MS = 180_000
 const WIDER = `Math.max(...[document.documentElement, document.querySelector('main#content')]
   .filter((part) => part !== null)
   .map((part) => part.scrollWidth - part.clientWidth))`
+
+/** Its work always fails, which costs its worker some reputation. */
+const clumsy = blueprint('clumsy', { start: 'carry' }, (state) => ({
+  carry: state.handler((_context, actions) =>
+    actions.dispatchTask({ type: 'clumsy.carry', transitions: { success: 'carried', failure: 'fallen' } }),
+  ),
+  carried: state.end(),
+  fallen: state.end(),
+}))
 
 interface AxeResult {
   readonly violations: readonly {
@@ -73,7 +86,7 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
   let axe = ''
   beforeAll(async () => {
     const path = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
-    ;[stage, browser, axe] = await Promise.all([openStage(), openBrowser(), readFile(path, 'utf8')])
+    ;[stage, browser, axe] = await Promise.all([openStage({}, [clumsy]), openBrowser(), readFile(path, 'utf8')])
   }, START_MS)
   afterAll(async () => {
     await browser?.close()
@@ -980,6 +993,203 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await context.close()
   })
 
+  test('[M-02] by keyboard alone: jobs are chosen, what will be hit is shown, and they are cancelled together', async () => {
+    const alpha = createClient({ url: stage.address, token: TOKENS.alpha })
+    const started = await Promise.all(Array.from({ length: 3 }, () => alpha.start('remind_customer', {})))
+    const { page, context, trouble } = await opened({}, 'alpha')
+    const { tabTo, press } = handsOn(page)
+    await page.goto(`${stage.address}/dashboard/jobs?blueprint=remind_customer&show=open`)
+    await expect.poll(() => page.locator('[data-row]').count()).toBe(3)
+    await page.keyboard.press('j')
+    await page.keyboard.press('x')
+    await page.getByText('1 selected').waitFor()
+    await tabTo(/^Select all that are shown$/)
+    await page.keyboard.press('Space')
+    await page.getByText('3 selected').waitFor()
+    await page.keyboard.press('Space')
+    await page.getByText('selected').waitFor({ state: 'detached' })
+    await page.keyboard.press('Space')
+    await press(/^Cancel 3 jobs$/)
+    const dialog = page.getByRole('dialog')
+    await expect.poll(() => dialog.getByRole('listitem').count()).toBe(3)
+    // What is shown can be left alone.
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    expect((await started[0]?.status())?.status).toBe('waiting_for_time')
+    await press(/^Cancel 3 jobs$/)
+    await dialog.waitFor()
+    await press(/^Cancel 3 jobs$/)
+    await page.getByText('3 done, 0 failed.').waitFor()
+    for (const job of started) expect((await job.status()).status).toBe('cancelled')
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] on a phone, too, jobs are chosen and cancelled together', async () => {
+    const alpha = createClient({ url: stage.address, token: TOKENS.alpha })
+    const started = await Promise.all(Array.from({ length: 2 }, () => alpha.start('remind_customer', {})))
+    const { page, context, trouble } = await opened({ width: 'phone' }, 'alpha')
+    await page.goto(`${stage.address}/dashboard/jobs?blueprint=remind_customer&show=open`)
+    await expect.poll(() => page.locator('[data-row]').count()).toBe(2)
+    await page.getByLabel('Select all that are shown').check()
+    await page.getByRole('button', { name: 'Cancel 2 jobs' }).click()
+    await page.evaluate(axe)
+    expect(await rulesBroken(page, '{ resultTypes: ["violations"] }')).toEqual([])
+    expect(await page.evaluate(WIDER)).toBe(0)
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel 2 jobs' }).click()
+    await page.getByText('2 done, 0 failed.').waitFor()
+    for (const job of started) expect((await job.status()).status).toBe('cancelled')
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] [K-02] by keyboard alone: an automation is run, paused, resumed, snoozed and changed; its run is begun again from a step', async () => {
+    const { id } = await stage.admin.automations.create({
+      title: 'Count the boxes',
+      triggers: [{ cron: '0 6 * * *' }],
+      pipeline: [{ id: 'count', uses: 'log', with: { message: 'There are seven.' } }],
+    })
+    const { page, context, trouble } = await opened()
+    const { tabTo, press, go } = handsOn(page)
+    await go('t', 'Automations')
+    await press(/^Count the boxes/)
+    await page.getByRole('heading', { level: 1, name: 'Count the boxes' }).waitFor()
+    await page.getByText('one run makes good for all').waitFor()
+    await press(/^Pause$/)
+    await page.getByText('Paused', { exact: true }).waitFor()
+    await press(/^Resume$/)
+    await page.getByText('Active', { exact: true }).waitFor()
+    await press(/^Snooze one hour$/)
+    await page.getByText('Snoozed until').waitFor()
+    await press(/^Edit$/)
+    await page.getByRole('heading', { level: 1, name: 'Edit automation' }).waitFor()
+    await tabTo(/^If times were missed$/)
+    await page.keyboard.type('each')
+    await tabTo(/^At most so many$/)
+    await page.keyboard.press('Control+a')
+    await page.keyboard.type('3')
+    await press(/^Save$/)
+    await page.getByRole('heading', { level: 1, name: 'Count the boxes' }).waitFor()
+    await page.getByText('each is made good (at most so many: 3)').waitFor()
+    expect((await stage.admin.automations.get(id)).definition).toMatchObject({ misfire: { catch_up: { max: 3 } } })
+    await press(/^Run now$/)
+    await press(/^Count the boxes\s*by hand/)
+    await page.waitForURL(/\/runs\//)
+    await page.getByRole('button', { name: /^count/ }).waitFor()
+    const first = page.url()
+    await press(/^count/)
+    await page.getByText('There are seven.').first().waitFor()
+    await press(/^Run again from here$/)
+    await page.waitForURL((url) => url.href !== first)
+    await page.getByText('again ·').waitFor()
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] by keyboard alone: a webhook message is sent again', async () => {
+    const { page, context, trouble } = await opened()
+    const { tabTo, go } = handsOn(page)
+    const triesOf = async (): Promise<number> => (await stage.admin.webhooks.delivery(stage.delivery)).attempts.length
+    const before = await triesOf()
+    await go('o', 'Webhooks')
+    const row = page.locator(`[data-entry="${stage.delivery}"]`)
+    await row.waitFor()
+    await page.keyboard.press('j')
+    while ((await page.evaluate('document.activeElement.dataset.entry')) !== stage.delivery) {
+      await page.keyboard.press('j')
+    }
+    await tabTo(/^Send again$/)
+    await page.keyboard.press('Enter')
+    await expect.poll(triesOf).toBe(before + 1)
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] a worker shows how its reputation went, an attempt what it cost, the calendar what schedules do', async () => {
+    const { page, context, trouble } = await opened()
+    const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+    const worker = createWorker({ id: 'clumsy', transport: stage.server.localTransport(), log: quiet })
+    await worker
+      .task('clumsy.carry', () => {
+        throw new PermanentError('It fell.')
+      })
+      .start()
+    await (await stage.admin.start('clumsy', {})).wait()
+    await page.goto(`${stage.address}/dashboard/workers/clumsy`)
+    await page.getByRole('img', { name: 'Reputation, from the oldest to the newest change: 100 % → 95 %' }).waitFor()
+    await page.getByRole('listitem').filter({ hasText: 'reputation' }).getByText('95 %').waitFor()
+    await worker.stop()
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.finishedJob}?tab=tasks`)
+    await page
+      .getByText(/^Cost about 0\.\d+$/)
+      .first()
+      .waitFor()
+    await page.goto(`${stage.address}/dashboard/schedules`)
+    await page.getByRole('link', { name: 'Calendar' }).click()
+    const table = page.getByRole('table')
+    // What was leads to its job, what comes to the schedule.
+    await table.locator('a[href*="/jobs/"]').filter({ hasText: 'tidy' }).first().waitFor()
+    await table.locator('a[href*="entry=report"]').first().click()
+    await page.getByRole('dialog', { name: 'report' }).waitFor()
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] a server without a history says how to get one, and offers no filters of events', async () => {
+    const settings = { storageUrl: 'memory:', apiHost: '127.0.0.1', apiPort: 0 }
+    const log = createLog({
+      level: 'silent',
+      format: 'text',
+      timeZone: 'UTC',
+      instance: 'bare',
+      destination: process.stderr,
+    })
+    const server = createServer({ blueprints: [], settings, log })
+    const { address } = await server.start()
+    const context = await newContext(browser)
+    const page = await context.newPage()
+    // Nobody needs to sign in where no clients are named.
+    await page.goto(`${address}/dashboard/events`)
+    await page.getByText('HISTORY_DATABASE_URI=').waitFor()
+    expect(await page.getByRole('combobox', { name: 'Events' }).count()).toBe(0)
+    await context.close()
+    await server.stop()
+  })
+
+  test('[M-02] on a phone the chosen tab of a deep link is in sight', async () => {
+    const { page, context, trouble } = await opened({ width: 'phone', locale: 'ru-RU' })
+    await page.goto(`${stage.address}/dashboard/jobs/${stage.finishedJob}?tab=raw`)
+    const tab = page.getByRole('tab', { name: 'Запись', selected: true })
+    await tab.waitFor()
+    const right = async (): Promise<number> => {
+      const box = await tab.boundingBox()
+      return (box?.x ?? Infinity) + (box?.width ?? 0)
+    }
+    await expect.poll(right).toBeLessThanOrEqual(WIDTHS.phone.width)
+    expect(await page.evaluate(WIDER)).toBe(0)
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
+  test('[M-02] events are filtered by what happened, by blueprint and by time, and the address keeps it', async () => {
+    const { page, context, trouble } = await opened()
+    await page.goto(`${stage.address}/dashboard/events`)
+    const rows = page.locator('[data-entry]')
+    await rows.first().waitFor()
+    await page.getByRole('combobox', { name: 'Events' }).selectOption('job_cancelled')
+    await page.getByLabel('Blueprint').selectOption('remind_customer')
+    await page.getByLabel('Time').selectOption('hour')
+    await page.waitForURL(/event=job_cancelled/)
+    const texts = (): Promise<readonly string[]> => rows.allTextContents()
+    await expect.poll(async () => new Set(await texts())).toEqual(new Set(['job cancelled']))
+    await page.reload()
+    await expect.poll(async () => new Set(await texts())).toEqual(new Set(['job cancelled']))
+    await page.getByLabel('Blueprint').selectOption('tidy_up')
+    await page.getByText('No event fits').waitFor()
+    expect(trouble).toEqual([])
+    await context.close()
+  })
+
   test('[M-02] [M-07] the language follows the browser, and can be changed', async () => {
     const { page, context } = await opened({ locale: 'ru-RU' })
     await page.getByRole('heading', { name: 'Главная' }).waitFor()
@@ -1035,6 +1245,9 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await page.goto(`${stage.address}/dashboard/blueprints/publish_video`)
     await page.getByRole('heading', { name: 'publish_video' }).waitFor()
     expect(await page.getByRole('button', { name: 'Start a job' }).count()).toBe(0)
+    await page.goto(`${stage.address}/dashboard/jobs`)
+    await page.getByText('No jobs yet').waitFor()
+    expect(await page.getByRole('link', { name: 'Start a job' }).count()).toBe(0)
     await page.goto(`${stage.address}/dashboard/jobs/${stage.askingJob}`)
     await page.getByText('There is no such job').waitFor()
     await context.close()

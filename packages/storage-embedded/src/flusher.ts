@@ -1,5 +1,5 @@
 import type { Queue } from '@impresario/core'
-import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, PassingMap } from '@impresario/protocol'
 import { itemRowOf, leaseRowOf } from './entry.ts'
 import type { Entry, PayloadSource } from './entry.ts'
 import type { Changes, ItemRow, Journal, LeaseRow } from './journal.ts'
@@ -45,7 +45,7 @@ export class Flusher {
   readonly #options: FlusherOptions
   readonly #schedule: (run: () => void) => void
   /** By queue and id: the entry whose row is stale, or `undefined` if the row has to be deleted. */
-  readonly #items = new Map<Queue, Map<string, Entry | undefined>>()
+  readonly #items = new Map<Queue, PassingMap<string, Entry | undefined>>()
   /** Items whose payloads are being written. */
   #flight: Entry[] = []
   /** Rows of queues with far items that are being deleted. */
@@ -134,10 +134,10 @@ export class Flusher {
     }
   }
 
-  #changedIn(queue: Queue): Map<string, Entry | undefined> {
+  #changedIn(queue: Queue): PassingMap<string, Entry | undefined> {
     let changed = this.#items.get(queue)
     if (changed === undefined) {
-      changed = new Map()
+      changed = new PassingMap()
       this.#items.set(queue, changed)
     }
     return changed

@@ -1,4 +1,5 @@
 import type { ItemView, LaneView, LeaseRef } from '@impresario/core'
+import { PassingMap } from '@impresario/protocol'
 import { AlarmHeap } from './alarm-heap.ts'
 import type { Alarm } from './alarm-heap.ts'
 import { comesBefore, viewOf } from './entry.ts'
@@ -23,7 +24,7 @@ export interface Claim {
  * states, the lanes and their counts to that time, and must be called before every query.
  */
 export class QueueIndex {
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new PassingMap<string, Entry>()
   readonly #lanes = new Map<string, Lane>()
   #lanesMax = LANES_IDLE_MAX
   #readyCount = 0

@@ -1,6 +1,6 @@
 import type { Facets, Kind, ListQuery, Put, Stored } from '@impresario/core'
 import { FirstInOrder, foldedText, roughJsonLength } from '@impresario/core'
-import { jsonWeight } from '@impresario/protocol'
+import { jsonWeight, PassingMap } from '@impresario/protocol'
 import type { Journal, JournalQuery, RecordRow, RecordUpdate } from './journal.ts'
 import { ReadAhead } from './read-ahead.ts'
 
@@ -68,7 +68,7 @@ export class RecordCache {
   readonly #bounds: CacheBounds
   #dirty = new Map<string, Cached | undefined>()
   #flight = new Map<string, Cached | undefined>()
-  readonly #clean = new Map<string, Cached>()
+  readonly #clean = new PassingMap<string, Cached>()
   #dirtyBytes = 0
   #flightBytes = 0
   #cleanBytes = 0
@@ -158,6 +158,7 @@ export class RecordCache {
 
   /** Hands over the dirty records. Until `settle` they count as in flight. */
   take({ records, updates, dropped }: Taken): void {
+    if (this.#dirty.size === 0) return
     for (const [id, cached] of this.#dirty) {
       if (cached === undefined) dropped.push({ kind: this.#kind, id })
       else if (cached.stored) updates.push(updateOf(cached))
@@ -171,6 +172,7 @@ export class RecordCache {
 
   /** The records in flight are now durable. */
   settle(): void {
+    if (this.#flight.size === 0) return
     for (const [id, cached] of this.#flight) {
       if (cached === undefined || this.#dirty.has(id)) continue
       // Finished jobs are rarely read, and every job finishes.

@@ -67,7 +67,7 @@ export class RecordCounts {
   readonly #owners = new Map<string | undefined, OwnerCells>()
   readonly #totals = new Totals()
   /** Cells for which the journal has another number. An empty one stays until the journal has it too. */
-  readonly #changed = new Set<Cell>()
+  #changed = new Set<Cell>()
 
   constructor(kind: Kind, isJournaled: boolean) {
     this.#kind = kind
@@ -98,7 +98,7 @@ export class RecordCounts {
       rows.push({ kind: this.#kind, owner, name, status, count })
       if (count === 0) this.#remove(cell)
     }
-    this.#changed.clear()
+    if (this.#changed.size > 0) this.#changed = new Set()
   }
 
   #countsOf(name: string, owner: string | undefined): Readonly<Record<string, number>> {

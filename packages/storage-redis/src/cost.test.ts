@@ -51,17 +51,24 @@ async function lives(ids: readonly string[]): Promise<void> {
   await Promise.all(leases.map((lease) => end(lease.id.slice(0, -'.1.0'.length), lease)))
 }
 
-/** Calls of functions, and commands inside of them, of what `run` does. */
-async function countOf(run: () => Promise<void>): Promise<{ readonly calls: number; readonly commands: number }> {
+interface Counts {
+  readonly calls: number
+  readonly commands: number
+  readonly bytes: number
+}
+
+/** Calls of functions, commands inside of them, and bytes sent to the server, of what `run` does. */
+async function countOf(run: () => Promise<void>): Promise<Counts> {
   await redis.config('RESETSTAT')
   await run()
+  const bytes = Number(/total_net_input_bytes:(\d+)/.exec(await redis.info('stats'))?.[1] ?? 0)
   const stats = await redis.info('commandstats')
   let [calls, commands] = [0, 0]
   for (const [, name = '', count = ''] of stats.matchAll(/^cmdstat_([a-z|]+):calls=(\d+)/gm)) {
     if (name === 'fcall') calls += Number(count)
     else if (!['config|resetstat', 'info', 'ping', 'client', 'select'].includes(name)) commands += Number(count)
   }
-  return { calls, commands }
+  return { calls, commands, bytes }
 }
 
 test('[G-02] a job of one task takes three calls of Redis, and no more commands inside of them than it did', async () => {
@@ -74,5 +81,6 @@ test('[G-02] a job of one task takes three calls of Redis, and no more commands 
 test('[G-02] a hundred jobs at the same time share their calls', async () => {
   const hundred = await countOf(() => lives(Array.from({ length: 100 }, (_, index) => `job${index}`)))
   expect(hundred.calls).toBeLessThanOrEqual(9)
-  expect(hundred.commands / 100).toBeLessThanOrEqual(12.5)
+  expect(hundred.commands / 100).toBeLessThanOrEqual(9.5)
+  expect(hundred.bytes / 100).toBeLessThanOrEqual(260)
 })

@@ -148,6 +148,31 @@ test('[G-02] a commit of one instance wakes those who watch at another', async (
   })
 })
 
+test.for([1, 4])('[G-02] a signal that is due is told to all and not kept, in %i shards', async (shards) => {
+  await withNamespace(async (open) => {
+    const [one, two] = await Promise.all([open(), open()])
+    const heard: string[] = []
+    // One stem: one shard.
+    const signal = (name: string, fields: Partial<Item> = {}): Item =>
+      item(`s.${name}`, { queue: 'signals', lane: name, ...fields })
+    two.watch('signals', (lane) => heard.push(lane))
+    // The subscription uses another connection: until it is established, hints are missed.
+    while (!heard.includes('ready')) await one.commit({ enqueue: [signal('ready')] })
+    const told = new Promise((resolve) => {
+      two.watch('signals', (lane) => {
+        if (lane === 'third') resolve(lane)
+      })
+    })
+    const enqueue = [signal('first'), signal('second', { delayMs: HOUR }), signal('third')]
+    expect(await one.commit({ enqueue })).toBe('committed')
+    await told
+    expect(heard.filter((lane) => lane !== 'ready')).toEqual(['first', 'third'])
+    const views = await two.peek('signals', ['s.first', 's.second', 's.third'])
+    expect(views.map((view) => view?.lane)).toEqual([undefined, 'second', undefined])
+    expect(await two.lanes('signals')).toEqual([])
+  }, shards)
+})
+
 test('[G-02] all instances go by the clock of the server', async () => {
   await withNamespace(async (open) => {
     const [one, two] = [await open(), await open()]

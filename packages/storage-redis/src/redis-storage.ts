@@ -18,7 +18,7 @@ import type {
 import { EmptyShards } from './shards/empty-shards.ts'
 import { Caller } from './client/caller.ts'
 import { Claims } from './shards/claims.ts'
-import { batchValues, unpack, valueOf } from './client/codec.ts'
+import { BatchMessage, unpack, valueOf } from './client/codec.ts'
 import type { Writer } from './client/codec.ts'
 import type { Wire } from './client/connection.ts'
 import type { Durability } from './client/durability.ts'
@@ -219,10 +219,12 @@ export class RedisStorage implements Storage {
     this.#caller.mustWork()
     const isWhole = this.#caller.shards === 1
     const shard = isWhole ? 0 : shardOf(batch, this.#placement)
-    const outcome = await (shard === undefined
-      ? this.#transactions.commit(partsOf(batch, this.#placement), batch.enqueue?.length ?? 0)
-      : this.#commitIn(shard, batch))
-    if (outcome === 'conflict') return outcome
+    const outcome = await (isWhole
+      ? this.#caller.send('commit', [new BatchMessage(batch, this.#writer)], 0)
+      : shard === undefined
+        ? this.#transactions.commit(partsOf(batch, this.#placement), batch.enqueue?.length ?? 0)
+        : this.#commitIn(shard, batch))
+    if (outcome === 0 || outcome === 'conflict') return 'conflict'
     for (const item of batch.enqueue ?? []) {
       const { queue, lane, delayMs, id, claimed } = item
       if (!isWhole) this.#emptyShards.enqueued(item, shard ?? this.#placement.ofItem(queue, id))
@@ -269,13 +271,9 @@ export class RedisStorage implements Storage {
   }
 
   async #commitIn(shard: number, batch: Batch): Promise<'committed' | 'conflict'> {
-    if (this.#caller.shards === 1) {
-      const outcome = await this.#caller.send('commit', batchValues(batch, this.#writer), 0)
-      return outcome === 0 ? 'conflict' : 'committed'
-    }
     for (;;) {
-      const args = batchValues(batch, this.#writer, { floor: this.#transactions.floor })
-      const outcome = await this.#caller.send('commit', args, shard)
+      const message = new BatchMessage(batch, this.#writer, this.#transactions.floor)
+      const outcome = await this.#caller.send('commit', [message], shard)
       if (Buffer.isBuffer(outcome)) {
         await this.#transactions.clear(unpack(outcome), shard)
         continue

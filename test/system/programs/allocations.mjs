@@ -1,8 +1,17 @@
-/** Runs jobs of one task, one after the other, and prints the bytes that each of them allocates. No garbage is collected meanwhile. */
+/**
+ * Runs jobs of one task, one after the other. Prints the bytes that each of them allocates, while nothing is collected, or, as `old` on a
+ * file, the bytes that each of them leaves in the old generation when only the young one is collected.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { getHeapSpaceStatistics } from 'node:v8'
 import { blueprint } from 'impresario'
 import { createOrchestrator } from 'impresario/embedded'
 
 const JOBS = 500
+const isOld = process.argv[2] === 'old'
+const directory = mkdtempSync(join(tmpdir(), 'impresario-allocations-'))
 
 const noop = blueprint('noop', { start: 'work' }, (state) => ({
   work: state.handler((context, actions) =>
@@ -11,7 +20,8 @@ const noop = blueprint('noop', { start: 'work' }, (state) => ({
   done: state.end(),
 }))
 
-const orchestrator = createOrchestrator({ blueprints: [noop], settings: { storageUrl: 'memory:', logLevel: 'error' } })
+const settings = { storageUrl: isOld ? `file:${directory}` : 'memory:', logLevel: 'error' }
+const orchestrator = createOrchestrator({ blueprints: [noop], settings })
 await orchestrator.start()
 const client = orchestrator.client()
 const transport = orchestrator.localTransport()
@@ -29,9 +39,31 @@ async function run(jobs) {
   }
 }
 
+/** What is young and alive is old after two collections. */
+function oldBytes() {
+  globalThis.gc({ type: 'minor' })
+  globalThis.gc({ type: 'minor' })
+  const spaces = getHeapSpaceStatistics().filter(({ space_name: name }) => /^(old|large_object)_space$/.test(name))
+  return spaces.reduce((sum, { space_used_size: bytes }) => sum + bytes, 0)
+}
+
+async function runAndCollect() {
+  await run(50)
+  await orchestrator.parts.storage.sync()
+  return oldBytes()
+}
+
 await run(3_000)
 globalThis.gc()
-const before = process.memoryUsage().heapUsed
-await run(JOBS)
-console.log(Math.round((process.memoryUsage().heapUsed - before) / JOBS))
+if (isOld) {
+  const before = await runAndCollect()
+  let after = before
+  for (let rounds = 0; rounds < 20; rounds += 1) after = await runAndCollect()
+  console.log(Math.round((after - before) / 1_000))
+} else {
+  const before = process.memoryUsage().heapUsed
+  await run(JOBS)
+  console.log(Math.round((process.memoryUsage().heapUsed - before) / JOBS))
+}
 await orchestrator.stop()
+rmSync(directory, { recursive: true })

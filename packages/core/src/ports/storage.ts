@@ -142,7 +142,8 @@ export type Put = {
 
 /**
  * `outbox`: messages to the outside, such as webhooks. `leaders`: one item for each process that runs once in a cluster.
- * `signals`: messages between instances. They are never claimed: the hint that such an item exists is the message.
+ * `signals`: messages between instances. They are never claimed: the hint that such an item exists is the message, and a
+ * storage need not keep one that is due.
  * `firings`: the next run of each automation. `events`: what was published and has not been matched.
  */
 export type Queue = 'turns' | 'tasks' | 'timers' | 'mail' | 'outbox' | 'leaders' | 'signals' | 'firings' | 'events'

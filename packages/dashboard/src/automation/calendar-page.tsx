@@ -1,6 +1,8 @@
+import type { wire } from '@impresario/client'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useCalendar } from '../data/automation-queries.ts'
+import { useSchedules } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
 import { useText } from '../text/text.tsx'
 import { Button, IconButton, LinkButton } from '../ui/button.tsx'
@@ -12,9 +14,9 @@ interface Entry {
   readonly key: string
   readonly at: number
   readonly title: string
-  readonly to: '/runs/$id' | '/automations/$id'
+  readonly to: '/runs/$id' | '/automations/$id' | '/jobs/$id' | '/schedules'
   readonly id: string
-  /** How a run ended; nothing for one that is still to come. */
+  /** How a run ended, or a firing of a schedule; nothing for what is still to come. */
   readonly status: string | undefined
 }
 
@@ -24,6 +26,25 @@ const TONES: Readonly<Record<string, string>> = {
   quarantined: 'text-bad',
   running: 'text-info',
   canceled: 'text-faint',
+  finished: 'text-ok',
+}
+
+/** So many coming firings of a schedule are known. */
+const UPCOMING = 10
+
+/** What a schedule did and will do in this time. */
+function entriesOf({ name, upcoming, recent }: wire.ScheduleView): readonly Entry[] {
+  return [
+    ...recent.map(({ for: at, job_id: job }): Entry => {
+      const key = `${name} ${at}`
+      return job === null
+        ? { key, at, title: name, to: '/schedules', id: name, status: 'skipped' }
+        : { key, at, title: name, to: '/jobs/$id', id: job, status: 'finished' }
+    }),
+    ...upcoming.map((at): Entry => {
+      return { key: `${name} ${at}`, at, title: name, to: '/schedules', id: name, status: undefined }
+    }),
+  ]
 }
 
 /** Past and coming runs of a month, in the viewer's time zone. */
@@ -36,7 +57,10 @@ export function CalendarPage(): ReactNode {
   const from = (first?.getTime() ?? 0) / 1_000
   const until = (last === undefined ? 0 : last.getTime() + 86_400_000) / 1_000
   const { runs, firings, isPartial, isPending, error } = useCalendar(from, until)
+  const { data: schedules = [] } = useSchedules()
+  const hasMore = schedules.some(({ upcoming }) => upcoming.length >= UPCOMING && (upcoming.at(-1) ?? until) < until)
   const entries = byDay([
+    ...schedules.flatMap(entriesOf).filter(({ at }) => at >= from && at < until),
     ...runs.map(({ id, created_at: at, title, status }): Entry => {
       return { key: id, at, title, to: '/runs/$id', id, status }
     }),
@@ -50,22 +74,25 @@ export function CalendarPage(): ReactNode {
     <>
       <PageHead title={t('calendar.title')} note={t('calendar.note')}>
         <LinkButton to="/automations">{t('nav.automations')}</LinkButton>
-        <IconButton
-          icon="left"
-          label={t('calendar.before')}
-          className="border border-line bg-panel"
-          onClick={() => change({ month: shiftedMonth(month, -1) })}
-        />
-        <Button onClick={() => change({ month: undefined })}>{t('calendar.today')}</Button>
-        <IconButton
-          icon="right"
-          label={t('calendar.after')}
-          className="border border-line bg-panel"
-          onClick={() => change({ month: shiftedMonth(month, 1) })}
-        />
+        <LinkButton to="/schedules">{t('nav.schedules')}</LinkButton>
+        <span className="flex gap-2">
+          <IconButton
+            icon="left"
+            label={t('calendar.before')}
+            className="border border-line bg-panel"
+            onClick={() => change({ month: shiftedMonth(month, -1) })}
+          />
+          <Button onClick={() => change({ month: undefined })}>{t('calendar.today')}</Button>
+          <IconButton
+            icon="right"
+            label={t('calendar.after')}
+            className="border border-line bg-panel"
+            onClick={() => change({ month: shiftedMonth(month, 1) })}
+          />
+        </span>
       </PageHead>
       {error === null ? null : <Failure error={error} />}
-      {isPartial ? <p className="mb-3 text-xs text-warn">{t('calendar.partial')}</p> : null}
+      {isPartial || hasMore ? <p className="mb-3 text-xs text-warn">{t('calendar.partial')}</p> : null}
       <Panel
         flush
         title={<span className="inline-block first-letter:uppercase">{name}</span>}
@@ -172,10 +199,10 @@ function EntryLink({ entry: { at, title, to, id, status } }: { readonly entry: E
     at * 1_000,
   )
   const words = status === undefined ? t('calendar.planned') : statusWords(t, status)
+  const place = to === '/schedules' ? { to, search: { entry: id } } : { to, params: { id } }
   return (
     <Link
-      to={to}
-      params={{ id }}
+      {...place}
       title={`${time} ${title} (${words})`}
       className="flex min-w-0 items-baseline gap-1.5 rounded px-1 py-0.5 text-xs hover:bg-raise"
     >

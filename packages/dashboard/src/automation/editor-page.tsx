@@ -9,9 +9,11 @@ import { Button, LinkButton } from '../ui/button.tsx'
 import { Input, Select, TextArea } from '../ui/field.tsx'
 import { Failure, Loading, PageHead, Panel, Tabs } from '../ui/parts.tsx'
 import { useSay } from '../ui/toast.tsx'
-import { changed, NEW_DRAFT, partsOf, replacedAt, textOf } from './draft.ts'
+import { changed, NEW_DRAFT, numberOrText, partsOf, replacedAt, textOf } from './draft.ts'
 import { DraftInput } from './draft-input.tsx'
 import type { Draft } from './draft.ts'
+import { MISFIRES, misfireOf, withMisfire } from './misfire.ts'
+import type { Misfire } from './misfire.ts'
 import { useJsonText } from './json-text.ts'
 import { Previews } from './previews.tsx'
 import { otherProblems, problemsAt, problemsIn } from './problems.ts'
@@ -220,7 +222,38 @@ function General({
           placeholder="5"
           put={put}
         />
+        <MisfireFields draft={draft} change={change} />
       </div>
     </Panel>
+  )
+}
+
+function MisfireFields({ draft, change }: Omit<FormProps, 'problems'>): ReactNode {
+  const { t } = useText()
+  const { kind, most } = misfireOf(draft)
+  return (
+    <>
+      <Select
+        label={t('editor.misfire')}
+        value={kind}
+        onChange={({ target }) => change(withMisfire(draft, target.value as Misfire))}
+      >
+        {MISFIRES.map((one) => (
+          <option key={one} value={one}>
+            {t(`misfire.${one}`)}
+          </option>
+        ))}
+      </Select>
+      {kind === 'catch_up' ? (
+        <Input
+          label={t('misfire.most')}
+          type="number"
+          min={1}
+          max={1_000}
+          value={textOf(most)}
+          onChange={({ target }) => change(withMisfire(draft, kind, numberOrText(target.value) ?? ''))}
+        />
+      ) : null}
+    </>
   )
 }

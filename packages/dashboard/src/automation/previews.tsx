@@ -4,6 +4,7 @@ import { usePreviewRun } from '../data/automation-queries.ts'
 import type { PreviewBody, RehearsedStep } from '../data/automation-queries.ts'
 import { JsonField, readText } from '../job/json-field.tsx'
 import { useText } from '../text/text.tsx'
+import { whenWords } from '../text/when-words.ts'
 import { Button } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
 import { Code, Failure, Panel } from '../ui/parts.tsx'
@@ -20,14 +21,14 @@ export function Previews({
 }): ReactNode {
   return (
     <div className="flex min-w-0 flex-col gap-4 xl:sticky xl:top-0">
-      <Times preview={preview.error === null ? preview.data : undefined} />
+      <Times draft={draft} preview={preview.error === null ? preview.data : undefined} />
       <RunPreview draft={draft} />
     </div>
   )
 }
 
-function Times({ preview }: { readonly preview: PreviewBody | undefined }): ReactNode {
-  const { t } = useText()
+function Times({ draft, preview }: { readonly draft: Draft; readonly preview: PreviewBody | undefined }): ReactNode {
+  const { t, language } = useText()
   return (
     <Panel flush title={t('editor.next')} className="overflow-hidden">
       <div aria-live="polite">
@@ -35,7 +36,7 @@ function Times({ preview }: { readonly preview: PreviewBody | undefined }): Reac
           <p className="px-4 py-4 text-soft">{t('editor.notYet')}</p>
         ) : (
           <p className="border-b border-line px-4 py-3 font-medium">
-            {preview.words.join('; ') || t('automations.byEvent')}
+            {whenWords(draft, preview.words, { t, language }).join('; ') || t('automations.byEvent')}
           </p>
         )}
         <FiringList preview={preview} />

@@ -135,7 +135,7 @@ function PlainFields({
   return (
     <>
       {plain.kind === 'weekly' ? (
-        <div className="w-36">
+        <div className="w-44">
           <Select
             label={t('editor.weekday')}
             value={plain.day}

@@ -12,6 +12,7 @@ export interface WorkerView {
   readonly slots: number | undefined
   readonly reputation: number
   readonly costPerSecond: number | undefined
+  readonly costPerSkill: Readonly<Record<string, number>>
   readonly hardware: readonly string[]
   readonly software: Readonly<Record<string, string>>
   readonly registeredAt: number
@@ -28,6 +29,7 @@ export function readWorker(raw: WorkerBody): WorkerView {
     readonly max_concurrent_tasks?: number | null
     readonly reputation?: number
     readonly cost_per_second?: number | null
+    readonly cost_per_skill?: Readonly<Record<string, number>>
     readonly installed_software?: Readonly<Record<string, string>>
     readonly registered_at?: number
     readonly seen_at?: number
@@ -49,6 +51,7 @@ export function readWorker(raw: WorkerBody): WorkerView {
     slots: body.max_concurrent_tasks ?? undefined,
     reputation: body.reputation ?? 1,
     costPerSecond: body.cost_per_second ?? undefined,
+    costPerSkill: body.cost_per_skill ?? {},
     hardware: [
       cores > 0 ? `${cores} CPU` : '',
       ram > 0 ? `${ram} GB RAM` : '',
@@ -59,4 +62,21 @@ export function readWorker(raw: WorkerBody): WorkerView {
     seenAt: body.seen_at ?? 0,
     raw,
   }
+}
+
+/** What a second of such a task costs with this worker; undefined where it names no price. */
+export function priceOf({ costPerSecond, costPerSkill }: WorkerView, type: string): number | undefined {
+  return Object.hasOwn(costPerSkill, type) ? costPerSkill[type] : costPerSecond
+}
+
+/** The reputation that an event of its history tells of. */
+export function reputationIn(snapshot: unknown): number | undefined {
+  const { reputation } = (typeof snapshot === 'object' && snapshot !== null ? snapshot : {}) as Record<string, unknown>
+  return typeof reputation === 'number' ? reputation : undefined
+}
+
+/** How its reputation went, the oldest first; each change once. */
+export function reputationsOf(snapshots: readonly unknown[]): readonly number[] {
+  const all = snapshots.flatMap((snapshot) => reputationIn(snapshot) ?? []).toReversed()
+  return all.filter((value, at) => value !== all[at - 1])
 }

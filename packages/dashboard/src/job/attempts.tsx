@@ -3,6 +3,8 @@ import { Link } from '@tanstack/react-router'
 import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { duration } from '../data/format.ts'
+import { useWorkers } from '../data/queries.ts'
+import { priceOf, readWorker } from '../data/worker.ts'
 import { useText } from '../text/text.tsx'
 import { Empty, Time } from '../ui/parts.tsx'
 import { attemptsOf } from './path.ts'
@@ -25,6 +27,7 @@ export function AttemptList({
     () => attemptsOf(events).filter((one) => state === undefined || one.state === state),
     [events, state],
   )
+  const costOf = useCosts()
   if (attempts.length === 0) return isOpen ? null : <Empty icon="run" title={t('tasks.never')} />
   return (
     <section aria-label={t('tasks.earlier')}>
@@ -33,7 +36,7 @@ export function AttemptList({
       </h3>
       <ul tabIndex={0} aria-label={t('tasks.earlier')} className="max-h-[24rem] overflow-y-auto">
         {attempts.slice(0, SHOWN_MAX).map((one) => (
-          <Row key={one.id} attempt={one} />
+          <Row key={one.id} attempt={one} cost={costOf(one)} />
         ))}
       </ul>
       {attempts.length > SHOWN_MAX ? (
@@ -43,7 +46,21 @@ export function AttemptList({
   )
 }
 
-function Row({ attempt }: { readonly attempt: Attempt }): ReactNode {
+/** What an attempt has cost, by the present price of its worker: what it asked at that time is not kept. */
+function useCosts(): (attempt: Attempt) => number | undefined {
+  const { data } = useWorkers()
+  const workers = useMemo(
+    () => new Map(data?.pages.flatMap(({ items }) => items.map((body) => [body.worker_id, readWorker(body)]))),
+    [data],
+  )
+  return ({ worker = '', type, seconds = 0 }) => {
+    const known = workers.get(worker)
+    const price = known === undefined ? undefined : priceOf(known, type)
+    return price === undefined ? undefined : price * seconds
+  }
+}
+
+function Row({ attempt, cost }: { readonly attempt: Attempt; readonly cost: number | undefined }): ReactNode {
   const { t, language } = useText()
   const { type, state, number, worker, seconds, at, isBad, note } = attempt
   return (
@@ -58,7 +75,7 @@ function Row({ attempt }: { readonly attempt: Attempt }): ReactNode {
           {seconds === undefined ? '' : duration(seconds * 1_000, language)}
         </span>
       </div>
-      <div className="flex items-baseline gap-x-3 pl-5 text-xs">
+      <div className="flex flex-wrap items-baseline gap-x-3 pl-5 text-xs">
         <span className="shrink-0 text-soft">
           {t(isBad ? 'tasks.attemptFailed' : 'tasks.attemptDone', { n: number ?? 1 })}
         </span>
@@ -66,6 +83,11 @@ function Row({ attempt }: { readonly attempt: Attempt }): ReactNode {
           <Link to="/workers/$id" params={{ id: worker }} className="min-w-0 truncate text-accent hover:underline">
             <bdi title={worker}>{worker}</bdi>
           </Link>
+        )}
+        {cost === undefined ? null : (
+          <span className="num shrink-0 text-faint" title={t('tasks.costNote')}>
+            {t('tasks.cost', { cost: new Intl.NumberFormat(language, { maximumSignificantDigits: 2 }).format(cost) })}
+          </span>
         )}
         <Time at={at} className="ml-auto shrink-0 text-faint" />
       </div>

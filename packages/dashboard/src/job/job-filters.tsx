@@ -6,7 +6,7 @@ import { useSavedViews } from '../data/saved-views.ts'
 import { useAddress, withoutEmpty } from '../data/search.ts'
 import { useSession } from '../data/session.ts'
 import { COLUMNS, columnsIn, columnsText } from './job-columns.ts'
-import { GROUPS, isGroup, isOldestFirst } from './job-query.ts'
+import { GROUPS, isGroup, isOldestFirst, SPANS } from './job-query.ts'
 import { useSay } from '../ui/toast.tsx'
 import { useText } from '../text/text.tsx'
 import { Button, IconButton } from '../ui/button.tsx'
@@ -61,7 +61,7 @@ export function JobFilters(): ReactNode {
             name="since"
             label={t('jobs.column.created')}
             any={t('jobs.anyTime')}
-            options={(['hour', 'day', 'week', 'month'] as const).map((span) => [span, t(`jobs.since.${span}`)])}
+            options={SPANS.map((span) => [span, t(`jobs.since.${span}`)])}
           />
         </div>
         <div className="md:w-44">

@@ -18,21 +18,25 @@ export const GROUPS = {
 } as const
 type Group = keyof typeof GROUPS
 
-const SPANS: Readonly<Record<string, number>> = { hour: 3_600, day: 86_400, week: 604_800, month: 2_592_000 }
+export const SPANS = ['hour', 'day', 'week', 'month'] as const
+const SECONDS: Readonly<Record<string, number>> = { hour: 3_600, day: 86_400, week: 604_800, month: 2_592_000 }
+
+/** When such a span began. Whole minutes, so that the same address asks the same question for a while. */
+export function secondsAgo(name = ''): number | undefined {
+  const span = SECONDS[name]
+  return span === undefined ? undefined : Math.floor(Date.now() / 60_000) * 60 - span
+}
 
 /** What the API is asked for an address. */
 export function queryOf(search: Readonly<Record<string, string>>): Query {
   const { show = '', blueprint, q, since = '', owner } = search
-  const span = SPANS[since]
-  // Whole minutes, so that the same address asks the same question for a while.
-  const after = span === undefined ? undefined : Math.floor(Date.now() / 60_000) * 60 - span
   return Object.fromEntries(
     Object.entries({
       status: isGroup(show) ? GROUPS[show] : undefined,
       blueprint,
       q,
       owner,
-      created_after: after,
+      created_after: secondsAgo(since),
       order: isOldestFirst(search) ? 'oldest' : undefined,
     }).filter(([, value]) => value !== undefined),
   )

@@ -1,23 +1,27 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { FiringList, firingRows } from '../automation/firing-list.tsx'
+import { textOf } from '../automation/draft.ts'
+import { misfireOf } from '../automation/misfire.ts'
 import { useAudit, useAutomation, usePreview, useRuns } from '../data/automation-queries.ts'
 import type { AutomationBody } from '../data/automation-queries.ts'
+import { duration } from '../data/format.ts'
 import { usePost } from '../data/queries.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useParam } from '../data/search.ts'
 import { auditWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
+import { whenWords } from '../text/when-words.ts'
 import { Button, LinkButton } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
-import { Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
+import { Fact, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { useSay } from '../ui/toast.tsx'
 import { RunRow } from './runs.tsx'
 
 export function AutomationPage(): ReactNode {
   const id = useParam('id')
-  const { t } = useText()
+  const { t, language } = useText()
   const { data: automation, error } = useAutomation(id)
   if (error !== null) return <Failure error={error} />
   if (automation === undefined) return <Loading />
@@ -30,7 +34,7 @@ export function AutomationPage(): ReactNode {
             <StatusBadge status={automation.status} />
           </span>
         }
-        note={automation.when.join('; ') || t('automations.byEvent')}
+        note={whenWords(automation.definition, automation.when, { t, language }).join('; ') || t('automations.byEvent')}
       >
         <Commands automation={automation} />
       </PageHead>
@@ -39,6 +43,7 @@ export function AutomationPage(): ReactNode {
         <History id={id} />
         <Audit id={id} />
         <Panel title={t('automations.definition')}>
+          <Rules definition={automation.definition} />
           <JsonView value={automation.definition} label={automation.title} />
         </Panel>
       </div>
@@ -81,6 +86,30 @@ function Commands({ automation: { id, status, snoozed } }: { readonly automation
         </span>
       )}
     </>
+  )
+}
+
+const OVERLAPS = ['queue', 'skip', 'restart', 'parallel'] as const
+
+/** What happens when runs meet, and when times are missed. */
+function Rules({ definition }: Pick<AutomationBody, 'definition'>): ReactNode {
+  const { t, language } = useText()
+  const overlap = OVERLAPS.find((one) => one === definition['overlap']) ?? 'queue'
+  const { kind, most } = misfireOf(definition)
+  const jitter = definition['jitter_seconds']
+  return (
+    <dl aria-label={t('automations.policies')} className="mb-4 grid grid-cols-2 gap-4 border-b border-line pb-4">
+      <Fact name={t('editor.overlap')}>{t(`overlap.${overlap}`)}</Fact>
+      <Fact name={t('editor.misfire')}>
+        {t(`misfire.${kind}`)}
+        {kind === 'catch_up' ? ` (${t('misfire.most').toLowerCase()}: ${textOf(most)})` : ''}
+      </Fact>
+      <Fact name={t('editor.timezone')}>{textOf(definition['timezone']) || 'UTC'}</Fact>
+      <Fact name={t('editor.priority')}>{textOf(definition['priority']) || '5'}</Fact>
+      {typeof jitter === 'number' && jitter > 0 ? (
+        <Fact name={t('automations.jitter')}>{duration(jitter * 1_000, language)}</Fact>
+      ) : null}
+    </dl>
   )
 }
 

@@ -4,6 +4,7 @@ import { useAutomations } from '../data/automation-queries.ts'
 import { useAddress } from '../data/search.ts'
 import { useMayCommand } from '../data/session.ts'
 import { useText } from '../text/text.tsx'
+import { whenWords } from '../text/when-words.ts'
 import { LinkButton } from '../ui/button.tsx'
 import { FilterSearch } from '../ui/filters.tsx'
 import { PagedList } from '../ui/list.tsx'
@@ -11,7 +12,7 @@ import { PageHead, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 
 export function AutomationsPage(): ReactNode {
-  const { t } = useText()
+  const { t, language } = useText()
   const [search] = useAddress()
   const mayCommand = useMayCommand()
   const pages = useAutomations({ search: search['q'] })
@@ -43,7 +44,7 @@ export function AutomationsPage(): ReactNode {
             <span className="min-w-0 flex-1 basis-60">
               <bdi className="block truncate font-semibold">{one.title}</bdi>
               <span className="block truncate text-xs text-soft">
-                {one.when.join('; ') || t('automations.byEvent')}
+                {whenWords(one.definition, one.when, { t, language }).join('; ') || t('automations.byEvent')}
               </span>
             </span>
             <span className="text-xs text-soft">{one.next_run_at === null ? '' : <Time at={one.next_run_at} />}</span>

@@ -11,6 +11,7 @@ import type { TextKey } from '../text/translate.ts'
 import { Columns } from '../ui/columns.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { Lines } from '../ui/lines.tsx'
+import { NoHistory } from '../ui/no-history.tsx'
 import type { IconName } from '../ui/icon.tsx'
 import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
@@ -32,7 +33,7 @@ export function HomePage(): ReactNode {
           <Recent />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
-          {counts?.keeps_history === false ? <NoHistory /> : <LastHour />}
+          {counts?.keeps_history === false ? <NoThroughput /> : <LastHour />}
           {counts?.keeps_history === false ? null : <Throughput />}
           <Statuses jobs={counts?.jobs ?? {}} />
         </div>
@@ -252,14 +253,11 @@ function Recent(): ReactNode {
 }
 
 /** Without a history nothing is known of jobs that have ended before: zeros would be a lie. */
-function NoHistory(): ReactNode {
+function NoThroughput(): ReactNode {
   const { t } = useText()
   return (
     <Panel title={t('home.throughput')}>
-      <p className="mb-2 text-soft">{t('home.noHistory')}</p>
-      <p className="text-soft">
-        <Code>HISTORY_DATABASE_URI=sqlite:./impresario-data/history.db</Code>
-      </p>
+      <NoHistory />
     </Panel>
   )
 }

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
 import { useAddress } from '../data/search.ts'
 import { useJobs } from '../data/queries.ts'
+import { useMayCommand } from '../data/session.ts'
 import { BulkBar } from '../job/bulk.tsx'
 import { JobFilters } from '../job/job-filters.tsx'
 import { isOldestFirst, queryOf } from '../job/job-query.ts'
@@ -20,14 +21,17 @@ import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/part
 export function JobsPage(): ReactNode {
   const { t } = useText()
   const [search] = useAddress()
+  const mayCommand = useMayCommand()
   const query = useMemo(() => queryOf(search), [search])
   const columns = useMemo(() => columnsIn(search['columns']), [search])
   return (
     <>
       <PageHead title={t('nav.jobs')} note={t(isOldestFirst(search) ? 'jobs.noteOldest' : 'jobs.note')}>
-        <LinkButton to="/blueprints" icon="plus" tone="primary">
-          {t('jobs.start')}
-        </LinkButton>
+        {mayCommand ? (
+          <LinkButton to="/blueprints" icon="plus" tone="primary">
+            {t('jobs.start')}
+          </LinkButton>
+        ) : null}
       </PageHead>
       <JobFilters />
       <JobList key={JSON.stringify(query)} query={query} columns={columns} />
@@ -75,16 +79,23 @@ function JobList({
   return (
     <>
       <Panel flush className="@container overflow-hidden">
-        <div
-          className={`${ROW_GRID} hidden border-b border-line bg-raise/50 py-2 pr-4 pl-12 text-xs font-medium text-faint @3xl:grid`}
-          style={gridStyle(columns)}
-          aria-hidden="true"
-        >
-          {columns.map((name) => (
-            <span key={name} className={name === 'took' ? 'text-right' : ''}>
-              {t(`jobs.column.${name}`)}
-            </span>
-          ))}
+        <div className="flex items-center border-b border-line bg-raise/50">
+          <ChooseAll
+            isAll={shown.length > 0 && shown.every(({ job_id: id }) => chosen.has(id))}
+            hasSome={chosen.size > 0}
+            choose={(isAll) => setChosen(new Set(isAll ? shown.map(({ job_id: id }) => id) : []))}
+          />
+          <div
+            className={`${ROW_GRID} hidden min-w-0 flex-1 py-2 pr-4 pl-4 text-xs font-medium text-faint @3xl:grid`}
+            style={gridStyle(columns)}
+            aria-hidden="true"
+          >
+            {columns.map((name) => (
+              <span key={name} className={name === 'took' ? 'text-right' : ''}>
+                {t(`jobs.column.${name}`)}
+              </span>
+            ))}
+          </div>
         </div>
         {fresh === 0 ? null : (
           <button
@@ -129,6 +140,35 @@ function toggled(set: ReadonlySet<string>, id: string): ReadonlySet<string> {
   return next
 }
 
+/** Chooses all rows that are loaded, or none. */
+function ChooseAll({
+  isAll,
+  hasSome,
+  choose,
+}: {
+  readonly isAll: boolean
+  readonly hasSome: boolean
+  readonly choose: (all: boolean) => void
+}): ReactNode {
+  const { t } = useText()
+  const box = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    if (box.current !== null) box.current.indeterminate = hasSome && !isAll
+  }, [hasSome, isAll])
+  return (
+    <label className="flex h-8 shrink-0 cursor-pointer items-center gap-2 pl-4.5 text-xs text-faint">
+      <input
+        ref={box}
+        type="checkbox"
+        className="size-3.5 accent-(--fill)"
+        checked={isAll}
+        onChange={({ target }) => choose(target.checked)}
+      />
+      <span className="@3xl:sr-only">{t('bulk.choose')}</span>
+    </label>
+  )
+}
+
 /** Only the rows that can be seen are in the page, however many there are. */
 function Rows({
   jobs,
@@ -164,7 +204,12 @@ function Rows({
   })
   useEffect(() => {
     const index = jobs.findIndex(({ job_id: id }) => id === active)
-    if (index !== -1) virtual.scrollToIndex(index, { align: 'auto' })
+    if (index === -1) return
+    virtual.scrollToIndex(index, { align: 'auto' })
+    // The focus goes with it, so that Tab goes on from here, and Enter opens this row and not what was pressed before.
+    const row = list.current?.querySelector<HTMLElement>(`[data-row="${CSS.escape(active ?? '')}"]`)
+    if (row === null || row === undefined) (document.activeElement as HTMLElement | null)?.blur()
+    else row.focus({ preventScroll: true })
   }, [active])
   return (
     <ul ref={list} aria-label={t('nav.jobs')} className="relative" style={{ height: virtual.getTotalSize() }}>
@@ -177,7 +222,7 @@ function Rows({
             className="absolute inset-x-0 flex items-stretch border-b border-line last:border-b-0"
             style={{ height: size, transform: `translateY(${start - margin}px)` }}
           >
-            <label className="hidden w-8 shrink-0 cursor-pointer items-center justify-end md:flex">
+            <label className="flex w-8 shrink-0 cursor-pointer items-center justify-end">
               <input
                 type="checkbox"
                 className="size-3.5 accent-(--fill)"
@@ -232,6 +277,7 @@ function useRowKeys(
 
 function NoJobs({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
   const { t } = useText()
+  const mayCommand = useMayCommand()
   return (
     <Panel flush>
       {isFiltered ? (
@@ -245,9 +291,11 @@ function NoJobs({ isFiltered }: { readonly isFiltered: boolean }): ReactNode {
           <p className="mb-4">
             <Code>impresario jobs start &lt;blueprint&gt;</Code>
           </p>
-          <LinkButton to="/blueprints" tone="primary">
-            {t('jobs.start')}
-          </LinkButton>
+          {mayCommand ? (
+            <LinkButton to="/blueprints" tone="primary">
+              {t('jobs.start')}
+            </LinkButton>
+          ) : null}
         </Empty>
       )}
     </Panel>

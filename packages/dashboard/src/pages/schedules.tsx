@@ -9,7 +9,7 @@ import { ScheduleEntry } from '../schedule/schedule-entry.tsx'
 import { triggerWords } from '../text/schedule-words.ts'
 import { useText } from '../text/text.tsx'
 import type { TextKey } from '../text/translate.ts'
-import { Button } from '../ui/button.tsx'
+import { Button, LinkButton } from '../ui/button.tsx'
 import { Code, Empty, Failure, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 import { useSay } from '../ui/toast.tsx'
@@ -22,7 +22,9 @@ export function SchedulesPage(): ReactNode {
   const { data = [], error, isPending, refetch } = useSchedules()
   return (
     <>
-      <PageHead title={t('nav.schedules')} note={t('schedules.note')} />
+      <PageHead title={t('nav.schedules')} note={t('schedules.note')}>
+        <LinkButton to="/automations/calendar">{t('calendar.title')}</LinkButton>
+      </PageHead>
       {error === null ? null : <Failure error={error} retry={refetch} />}
       <Panel flush className="overflow-hidden">
         {isPending ? <Loading /> : null}

@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { shortId } from '../data/format.ts'
 import { HELD_LOOKED_AT, useEvents, useHeldJobs, useWorker, useWorkerHistory } from '../data/queries.ts'
 import { useWorkerExplanation } from '../data/server-queries.ts'
-import { readWorker } from '../data/worker.ts'
+import { readWorker, reputationIn, reputationsOf } from '../data/worker.ts'
 import type { WorkerView } from '../data/worker.ts'
 import { useParam } from '../data/search.ts'
 import { eventWords } from '../text/event-words.ts'
@@ -13,6 +13,7 @@ import { useText } from '../text/text.tsx'
 import { LinkButton } from '../ui/button.tsx'
 import { JsonView } from '../ui/json.tsx'
 import { Icon } from '../ui/icon.tsx'
+import { Lines } from '../ui/lines.tsx'
 import { Bar, Empty, Fact, Loading, PageHead, Panel, Time } from '../ui/parts.tsx'
 import { StatusBadge } from '../ui/status.tsx'
 
@@ -73,7 +74,7 @@ function Facts({ worker }: { readonly worker: WorkerView }): ReactNode {
           <Bar value={slots === undefined ? 0 : load / slots} label={t('workers.load')} />
         </Fact>
         <Fact name={t('workers.reputation')}>
-          <span className="num">{Math.round(reputation * 100)} %</span>
+          <span className="num">{percent(reputation)}</span>
           <Bar value={reputation} label={t('workers.reputation')} tone="bg-ok" />
         </Fact>
         <Fact name={t('worker.hardware')}>{worker.hardware.join(', ') || '–'}</Fact>
@@ -207,18 +208,41 @@ function History({ id }: { readonly id: string }): ReactNode {
   const { t } = useText()
   const { data } = useWorkerHistory(id)
   const events = data?.pages[0]?.items ?? []
+  const scores = reputationsOf(events.map(({ worker_info_snapshot: snapshot }) => snapshot))
   return (
     <Panel flush title={t('worker.history')} className="overflow-hidden">
+      {scores.length < 2 ? null : (
+        <div className="border-b border-line px-4 py-3">
+          <Lines
+            lines={[{ name: t('workers.reputation'), className: 'stroke-ok text-ok', values: scores }]}
+            label={`${t('worker.scores')}: ${scores.map(percent).join(' → ')}`}
+            written={percent}
+            hasScale={false}
+          />
+          <p className="mt-1 text-xs text-faint">{t('worker.scores')}</p>
+        </div>
+      )}
       {events.length === 0 ? <p className="px-4 py-5 text-soft">{t('worker.noHistory')}</p> : null}
       <ul className="max-h-80 overflow-y-auto">
         {events.map((event) => (
           <li key={event.event_id} className="flex items-center gap-3 border-b border-line px-4 py-2 last:border-b-0">
             <span className="font-medium">{eventWords(t, event.event_type)}</span>
-            <bdi className="min-w-0 flex-1 truncate text-soft">{event.note}</bdi>
+            <bdi className="min-w-0 flex-1 truncate text-soft">
+              {event.event_type === 'reputation' ? scoreIn(event.worker_info_snapshot) : event.note}
+            </bdi>
             <Time at={event.timestamp} className="text-faint" />
           </li>
         ))}
       </ul>
     </Panel>
   )
+}
+
+function percent(share: number): string {
+  return `${Math.round(share * 100)} %`
+}
+
+function scoreIn(snapshot: unknown): string {
+  const score = reputationIn(snapshot)
+  return score === undefined ? '' : percent(score)
 }

@@ -2,6 +2,9 @@ import { entriesEn } from './entries-en.ts'
 import { eventsEn } from './events-en.ts'
 import type { TextKey, Translate } from './translate.ts'
 
+/** The events that have words, as the history names them. */
+export const EVENT_TYPES: readonly string[] = Object.keys(eventsEn).map((key) => key.slice('event.'.length))
+
 /** The words for an event; one that this version does not know is shown as it is. */
 export function eventWords(t: Translate, type: string): string {
   return wordsOf(t, `event.${type}`) ?? type.replaceAll('_', ' ')

@@ -18,7 +18,7 @@ export const schedulesEs: Readonly<Record<keyof typeof schedulesEn, string>> = {
   'schedule.missed.run_once': 'Un trabajo las recupera todas',
   'schedule.missed.catch_up': 'Se recupera cada una',
   'schedule.upcoming': 'Próximas ejecuciones',
-  'schedule.off': 'Está desactivado en el archivo de calendarios, por lo que no se inicia nada.',
+  'schedule.off': 'Está desactivado en el archivo de horarios, por lo que no se inicia nada.',
   'schedule.recent': 'Últimas ejecuciones',
   'schedule.noRecent': 'No se ha ejecutado desde que se activó.',
   'schedule.late': '{span} tarde',

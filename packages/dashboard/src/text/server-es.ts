@@ -34,7 +34,7 @@ export const serverEs: Readonly<Record<keyof typeof serverEn, string>> = {
   'settings.leadsNothing': 'No dirige nada',
   'settings.leads': 'Trabajo de fondo',
   'settings.leadsNote': 'Cada una se ejecuta en una sola instancia. Si esta falla, otra la releva.',
-  'settings.lead.scheduler': 'Inicia trabajos según los calendarios',
+  'settings.lead.scheduler': 'Inicia trabajos según los horarios',
   'settings.lead.health-checker': 'Olvida a los ejecutores que se fueron',
   'settings.lead.reputation': 'Calcula la reputación de los ejecutores',
   'settings.lead.file-janitor': 'Elimina archivos de trabajos desaparecidos',

@@ -14,6 +14,8 @@ export function useKeys(keys: KeyMap): void {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
       if (document.querySelector('dialog[open]') !== null) return
       const { key } = event
+      // Who has gone to a button presses that one, and nothing else.
+      if ((key === 'Enter' || key === ' ') && isPressable(event.target)) return
       const pair = first !== undefined && Date.now() - first.at < SECOND_KEY_MS ? `${first.key} ${key}` : undefined
       // After the first key of a pair the second one means nothing by itself: `g r` leads away and retries no job.
       const act = keys[pair ?? key]
@@ -31,7 +33,11 @@ export function useKeys(keys: KeyMap): void {
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return (
-    target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
-  )
+  // Nothing is written into a box that is only ticked.
+  if (target instanceof HTMLInputElement) return target.type !== 'checkbox' && target.type !== 'radio'
+  return target instanceof HTMLElement && (target.isContentEditable || /^(?:TEXTAREA|SELECT)$/.test(target.tagName))
+}
+
+function isPressable(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest('a[href], button, summary, [role="button"]') !== null
 }

@@ -15,11 +15,14 @@ export function Lines({
   lines,
   label,
   written,
+  hasScale = true,
 }: {
   readonly lines: readonly Line[]
   readonly label: string
   /** A value in words. */
   readonly written: (value: number) => string
+  /** Whether the greatest value stands beside it. */
+  readonly hasScale?: boolean
 }): ReactNode {
   const all = lines.flatMap(({ values }) => values.filter((value) => value !== undefined))
   const most = Math.max(1, ...all)
@@ -52,7 +55,9 @@ export function Lines({
           </g>
         ))}
       </svg>
-      <span className="num absolute top-0 left-0 text-xs text-faint">{all.length === 0 ? '' : written(most)}</span>
+      {hasScale && all.length > 0 ? (
+        <span className="num absolute top-0 left-0 text-xs text-faint">{written(most)}</span>
+      ) : null}
     </figure>
   )
 }

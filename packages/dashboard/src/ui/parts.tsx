@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useLayoutEffect, useRef, useState } from 'react'
 import type { ReactNode } from 'react'
 import { absolute, relative, useNow } from '../data/format.ts'
 import { useText } from '../text/text.tsx'
@@ -212,8 +212,20 @@ export function Tabs<T extends string>({
   readonly choose: (tab: T) => void
   readonly label: string
 }): ReactNode {
+  const list = useRef<HTMLDivElement>(null)
+  // A count that comes later makes its tab wider.
+  const titles = tabs.map(([, title, count]) => `${title} ${count ?? ''}`).join(' ')
+  // On a narrow page the chosen one may lie beyond the edge. Only the tabs move, and not the page.
+  useLayoutEffect(() => {
+    const tab = list.current?.querySelector<HTMLElement>('[aria-selected="true"]')
+    if (list.current === null || tab === null || tab === undefined) return
+    const beyond = tab.getBoundingClientRect().right - list.current.getBoundingClientRect().right
+    const before = list.current.getBoundingClientRect().left - tab.getBoundingClientRect().left
+    if (beyond > 0) list.current.scrollLeft += beyond
+    else if (before > 0) list.current.scrollLeft -= before
+  }, [chosen, titles])
   return (
-    <div role="tablist" aria-label={label} className="flex gap-0.5 overflow-x-auto border-b border-line">
+    <div ref={list} role="tablist" aria-label={label} className="flex gap-0.5 overflow-x-auto border-b border-line">
       {tabs.map(([id, title, count]) => (
         <button
           key={id}
@@ -232,7 +244,7 @@ export function Tabs<T extends string>({
               step > 0 ? event.currentTarget.nextElementSibling : event.currentTarget.previousElementSibling
             if (sibling instanceof HTMLElement) sibling.focus()
           }}
-          className={`-mb-px flex items-center gap-1.5 border-b-2 px-2.5 py-2 font-medium whitespace-nowrap ${
+          className={`-mb-px flex items-center gap-1.5 border-b-2 px-2 py-2 font-medium whitespace-nowrap ${
             id === chosen ? 'border-accent text-ink' : 'border-transparent text-soft hover:text-ink'
           }`}
         >

@@ -1,4 +1,4 @@
-import { asksForTurnNow, decide, followedBy, isEnded } from '@impresario/core'
+import { asksForTurnNow, decide, followedBy, isEnded, jobOfItem } from '@impresario/core'
 import type {
   Batch,
   Clock,
@@ -6,6 +6,7 @@ import type {
   IgnoredReason,
   Job,
   JobEvent,
+  Lease,
   LeaseRef,
   Log,
   Put,
@@ -13,7 +14,7 @@ import type {
   Stored,
   TrailEntry,
 } from '@impresario/core'
-import { ImpresarioError, isImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, isImpresarioError, PassingMap } from '@impresario/protocol'
 import type { Soon } from '@impresario/protocol'
 import type { ScriptRegistry } from './script-registry.ts'
 import { batchOf, deliveryNotes } from './batch.ts'
@@ -79,9 +80,10 @@ const CONFLICTS_MAX = 100
 export class Director {
   readonly #options: DirectorOptions
   /** The jobs that an event is being applied to here, each with those who wait for their turn. */
-  readonly #busy = new Map<string, (() => void)[] | undefined>()
+  readonly #busy = new PassingMap<string, (() => void)[] | undefined>()
   /** Jobs as they were last seen here. Another instance may have written them since; then the commit is refused. */
   readonly #memory = new JobMemory()
+  #isForgetful = false
 
   readonly #listeners: DecisionListener[] = []
 
@@ -146,6 +148,18 @@ export class Director {
     const stored = await this.#options.storage.read('job', jobId)
     if (stored !== undefined) this.learn(stored)
     return stored
+  }
+
+  /** Remembers what a claim has brought along. */
+  learnOf(leases: readonly Lease[]): void {
+    const forgotten = leases.filter(({ id }) => this.remembered(jobOfItem(id)) === undefined)
+    if (leases.length > 0) this.#isForgetful = 2 * forgotten.length > leases.length
+    for (const { job } of leases) if (job !== undefined) this.learn(job)
+  }
+
+  /** Most jobs of the last claim were not remembered here: a long queue is worked off. */
+  get isForgetful(): boolean {
+    return this.#isForgetful
   }
 
   /** Remembers a job as it was read, unless something newer has been written here meanwhile. */

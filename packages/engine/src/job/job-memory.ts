@@ -1,5 +1,5 @@
 import type { Job, Stored } from '@impresario/core'
-import { jsonWeight } from '@impresario/protocol'
+import { jsonWeight, PassingMap } from '@impresario/protocol'
 
 const JOBS_MAX = 2_000
 /** Larger jobs are read when they are needed. */
@@ -19,7 +19,7 @@ interface Kept extends Stored<Job> {
  * in bytes of memory; the ones that were not touched for longest go first.
  */
 export class JobMemory {
-  readonly #jobs = new Map<string, Kept>()
+  readonly #jobs = new PassingMap<string, Kept>()
   #bytes = 0
 
   /** What the jobs here take of the memory, about. */

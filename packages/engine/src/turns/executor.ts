@@ -1,6 +1,6 @@
 import { WOKEN } from '@impresario/core'
 import type { Clock, Job, JobError, Lease, Log, RunnableBlueprint, Service, Storage } from '@impresario/core'
-import { jsonWeight, LIMITS } from '@impresario/protocol'
+import { jsonWeight, LIMITS, PassingMap } from '@impresario/protocol'
 import type { ScriptRegistry } from '../job/script-registry.ts'
 import { isHandlersFault } from '../job/director.ts'
 import type { Director } from '../job/director.ts'
@@ -66,7 +66,7 @@ export class Executor implements Service {
   readonly name = 'executor'
   readonly #options: ExecutorOptions
   readonly #pump: Pump
-  readonly #running = new Map<number, RunningTurn>()
+  readonly #running = new PassingMap<number, RunningTurn>()
   readonly #gate: SuspectGate
   /**
    * Jobs of which a turn was claimed again in this process. The turn that ended the earlier one may be a later one of them,

@@ -7,8 +7,9 @@ type Brought = Lease['job']
 /** Two instances; the claims of the second bring what `bring` makes of the stored job. Its reads of jobs are counted. */
 async function twoInstances(
   bring: (stored: Brought) => Brought,
+  { isShared = true } = {},
 ): Promise<{ readonly one: Stage; readonly two: Stage; readonly reads: () => number }> {
-  const settings = { isShared: true }
+  const settings = { isShared }
   const one = new Stage([oneTask()], { settings })
   let reads = 0
   const plain = one.storage
@@ -72,4 +73,19 @@ test('[I-01] a job that a claim brought as it was before the task is read', asyn
     return { value, version: stored.version - 1 }
   }
   expect(await carriedOver(older)).toEqual({ status: 'finished', reads: 1 })
+})
+
+test('[I-01] an instance that does not remember the jobs of its tasks has them brought by its next claims', async () => {
+  // Neither knows of the other, as after a restart.
+  const { one, two, reads } = await twoInstances((stored) => stored, { isShared: false })
+  for (let jobs = 0; jobs < 4; jobs += 1) await one.create('one')
+  await settled()
+  const worker = await two.worker('w', { concurrencyMax: 4 })
+  await settled()
+  const counts: number[] = []
+  for (let tasks = 0; tasks < 4; tasks += 1) {
+    await worker.takeOne()
+    counts.push(reads())
+  }
+  expect(counts).toEqual([1, 1, 1, 1])
 })

@@ -334,10 +334,10 @@ export class Desk {
     const { storage, director, dispatcher, clock, leaseMs } = this.#options
     const foundEmpty = dispatcher.lookAt(worker.id)
     const holder = options.isLocal === true ? {} : { holder: worker.id }
-    // What other instances decided is not remembered here.
-    const brings = this.#options.signals.hasPeers ? ({ brings: 'job' } as const) : {}
+    // What other instances decided is not remembered here, nor what was decided too long ago.
+    const brings = this.#options.signals.hasPeers || director.isForgetful ? ({ brings: 'job' } as const) : {}
     const claimed = await storage.claim('tasks', { lanes, limit, leaseMs, ...holder, ...brings })
-    for (const { job } of claimed.leases) if (job !== undefined) director.learn(job)
+    director.learnOf(claimed.leases)
     if (claimed.leases.length < limit) foundEmpty()
     const leases = options.isLocal === true ? claimed.leases : await this.#sharedCapacity.fit(worker, claimed.leases)
     if (leases.length === 0) return NOTHING

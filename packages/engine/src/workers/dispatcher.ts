@@ -30,6 +30,7 @@ import type {
   TaskCall,
   WorkerRecord,
 } from '@impresario/core'
+import { PassingMap } from '@impresario/protocol'
 import type { Placement } from '../job/batch.ts'
 import { Pump } from '../service/pump.ts'
 import type { Handover } from './handover.ts'
@@ -87,7 +88,7 @@ export class Dispatcher implements Service {
   readonly #index: WorkerIndex
   readonly #lanes = new LaneReader()
   /** Which worker each placed task counts for. */
-  readonly #placed = new Map<string, string>()
+  readonly #placed = new PassingMap<string, string>()
   readonly #pump: Pump
   /** Placed tasks that were not there at the last look. */
   readonly #missing = new Set<string>()

@@ -13,7 +13,7 @@ import type {
   TaskCall,
   WorkerRecord,
 } from '@impresario/core'
-import { jsonWeight, LIMITS } from '@impresario/protocol'
+import { jsonWeight, LIMITS, PassingMap } from '@impresario/protocol'
 import type { Signals } from '../service/signals.ts'
 import { leaseOf } from './custody.ts'
 import type { Holdings } from './holdings.ts'
@@ -87,9 +87,9 @@ const RETRY_MS = 250
  */
 export class Handover {
   readonly #options: HandoverOptions
-  readonly #promised = new Map<string, Promised>()
+  readonly #promised = new PassingMap<string, Promised>()
   /** By the task's id in its queue. */
-  readonly #handed = new Map<string, Handed>()
+  readonly #handed = new PassingMap<string, Handed>()
   /** The ids of each worker's tasks among them. */
   readonly #trays = new Map<string, Set<string>>()
   readonly #listeners = new Map<string, Listener>()

@@ -1,5 +1,5 @@
 import type { LeaseRef, WorkerRecord } from '@impresario/core'
-import { LIMITS } from '@impresario/protocol'
+import { LIMITS, PassingMap } from '@impresario/protocol'
 import { Recent } from '../service/recent.ts'
 
 /** A task in a worker's hands. */
@@ -29,11 +29,11 @@ const ANSWERS_MAX = 20_000
  */
 export class Holdings {
   /** By worker, then by the task's id in its queue: a task is in one pair of hands. */
-  readonly #held = new Map<string, Map<string, Holding>>()
-  readonly #reserved = new Map<string, number>()
+  readonly #held = new PassingMap<string, PassingMap<string, Holding>>()
+  readonly #reserved = new PassingMap<string, number>()
   readonly #recalled = new Map<string, Set<string>>()
   /** Who was given each task last, of those who hold it. */
-  readonly #holders = new Map<string, string>()
+  readonly #holders = new PassingMap<string, string>()
   /** By worker and delivery. */
   readonly #answered = new Recent<true>(ANSWERS_MAX)
 
@@ -47,7 +47,7 @@ export class Holdings {
   }
 
   add(workerId: string, holding: Holding): void {
-    const held = this.#held.get(workerId) ?? new Map<string, Holding>()
+    const held = this.#held.get(workerId) ?? new PassingMap<string, Holding>()
     this.#held.set(workerId, held)
     held.set(holding.lease.id, holding)
     this.#holders.set(holding.lease.id, workerId)

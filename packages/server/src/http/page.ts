@@ -101,6 +101,9 @@ export async function walkJobs(engine: Engine, walk: Walk): Promise<string | und
   let skip = walk.skip ?? 0
   let left = query.limit
   let { before } = query
+  const isFirst = before === undefined
+  let total: number | undefined
+  let seen = 0
   let vain = 0
   for (let piece = 0; piece < PIECES_MAX; piece += 1) {
     if (piece > 0) await nextTick()
@@ -119,9 +122,11 @@ export async function walkJobs(engine: Engine, walk: Walk): Promise<string | und
     const next = nextPage(records, limit)
     if (next === undefined) return undefined
     before = next
-    // A filter that leaves out nearly all: if it leaves out all, the rest need not be looked through.
+    // A filter that leaves out nearly all: once all that fits is found, the rest need not be looked through.
+    if (piece === 0) total = await countOf(engine, query)
+    seen += records.length
+    if (total === 0 || (isFirst && total !== undefined && seen >= total)) return undefined
     if (records.length > 0) continue
-    if (piece === 0 && (await countOf(engine, query)) === 0) return undefined
     vain += 1
     if (vain === VAIN_PIECES_MAX) break
   }

@@ -1,6 +1,6 @@
 import type { Log } from '@impresario/core'
 import type { Admission as EngineAdmission, Pass } from '@impresario/engine'
-import { ImpresarioError } from '@impresario/protocol'
+import { ImpresarioError, PassingMap } from '@impresario/protocol'
 import type { HeapGauge } from '../runtime/heap-gauge.ts'
 import type { LoopGauge } from '../runtime/loop-gauge.ts'
 
@@ -52,7 +52,7 @@ const TOO_MUCH = 'There is more work than can be done in time.'
 export class Admission implements EngineAdmission {
   readonly #options: AdmissionOptions
   /** Those who wait for the storage, the first of them first. */
-  readonly #waiting = new Map<object, number>()
+  readonly #waiting = new PassingMap<object, number>()
   #jobBytes = 0
   #bodyBytes = 0
   /** When a request was last served in time, or none was waiting. */

@@ -20,7 +20,7 @@ import { newDirectory } from '../../../../test/servers/run-directory.ts'
 import { createClock } from '../runtime/clock.ts'
 import { SILENT } from '../runtime/log.ts'
 import { openStorage } from '../orchestrator/storage.ts'
-import { fill, seen } from './contents.fixture.ts'
+import { CLAIMED, fill, seen } from './contents.fixture.ts'
 import { transferStorage, planTransfer, unmark } from './storage-transfer.ts'
 import { transfer } from './transfer.ts'
 import type { TransferOptions } from './transfer.ts'
@@ -210,7 +210,7 @@ describe('everything arrives', () => {
       expect(received).toEqual(sent)
       const leases = received!.items.flatMap(({ lease }) => lease ?? [])
       expect([...new Set(leases.map(({ holder }) => holder))]).toEqual(
-        expect.arrayContaining(QUEUES.map((queue) => `worker-${queue}`)),
+        expect.arrayContaining(CLAIMED.map((queue) => `worker-${queue}`)),
       )
       const target = open(to)
       for (const queue of QUEUES) {

@@ -23,13 +23,13 @@ export class Caller {
   }
 
   /** Type boundary where a reply gets its type. Only this package's library creates it. */
-  async call<T>(name: FunctionName, question: readonly unknown[], shard: number): Promise<T> {
-    return (await this.send(name, [question], shard)) as T
+  call<T>(name: FunctionName, question: readonly unknown[], shard: number): Promise<T> {
+    return this.send(name, [question], shard) as Promise<T>
   }
 
   /** Each value is an argument; a `Buffer` is one that is already MessagePack. */
-  async send(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
-    this.mustWork()
+  send(name: FunctionName, values: readonly unknown[], shard: number): Promise<unknown> {
+    if (this.#isShut) return Promise.reject(shut())
     return this.sendLast(name, values, shard)
   }
 
@@ -43,6 +43,10 @@ export class Caller {
   }
 
   mustWork(): void {
-    if (this.#isShut) throw new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
+    if (this.#isShut) throw shut()
   }
+}
+
+function shut(): ImpresarioError {
+  return new ImpresarioError('STORAGE_UNAVAILABLE', 'The storage is closed.')
 }

@@ -4,20 +4,20 @@ import { foldedText } from '@impresario/core'
 import { MessageWriter } from './message-writer.ts'
 
 const unpackr = new Unpackr({ useRecords: false, int64AsType: 'number' })
-const writer = new MessageWriter()
+const single = new MessageWriter()
 
 /**
  * The arguments of a library function: the clock of a test, or nothing; then values, each encoded as separate
- * MessagePack, or bytes, which are sent unchanged.
+ * MessagePack, or bytes, which are sent unchanged. What is bundled has one value: its question, or a `BatchMessage`.
  */
 export type Arguments = readonly [now: string, ...unknown[]]
 
 export function pack(value: unknown): Buffer {
   try {
-    writer.value(value)
-    return writer.take()
+    single.value(value)
+    return single.take()
   } finally {
-    writer.rewind(0)
+    single.rewind(0)
   }
 }
 
@@ -39,11 +39,11 @@ export interface Writer {
   readonly hands: string
 }
 
-/** What a batch in a namespace of several shards needs in addition. */
+/** What a batch over several shards needs in addition. */
 export interface Sharding {
   /** The numbers of its items must be greater than this. */
   readonly floor: number
-  readonly transaction?: {
+  readonly transaction: {
     readonly id: string
     /** Its owner. */
     readonly hands: string
@@ -55,11 +55,89 @@ export interface Sharding {
   }
 }
 
+/** A batch in a bundle: the part that scripts read, value after value, and the bodies of its records and items as arguments. */
+export class BatchMessage {
+  /** The same for all batches of a connection. */
+  readonly writer: Writer
+  readonly #batch: Batch
+  readonly #floor: number | false
+
+  /** "floor": in a namespace of several shards the numbers of its items must be greater. */
+  constructor(batch: Batch, writer: Writer, floor: number | false = false) {
+    this.#batch = batch
+    this.writer = writer
+    this.#floor = floor
+  }
+
+  /** How many bodies it has. */
+  get bodies(): number {
+    return (this.#batch.put?.length ?? 0) + (this.#batch.enqueue?.length ?? 0)
+  }
+
+  write(text: MessageWriter, bodies: MessageWriter): void {
+    const { put = NONE, drop = NONE, enqueue = NONE, remove = NONE, settle, guard } = this.#batch
+    this.#writeReference(text, settle)
+    text.value(guard === undefined ? false : [guard.queue, guard.id, guard.token])
+    const hasRest = drop.length > 0 || remove.length > 0 || this.#floor !== false
+    text.value(
+      hasRest && [remove.map(({ queue, id }) => [queue, id]), drop.map(({ kind, id }) => [kind, id]), this.#floor],
+    )
+    text.value(put.length)
+    text.value(enqueue.length)
+    for (const one of put) {
+      writePut(text, one)
+      bodies.argument(one.value)
+    }
+    for (const one of enqueue) {
+      writeItem(text, one)
+      bodies.argument(one.payload)
+    }
+  }
+
+  #writeReference(text: MessageWriter, settle: Batch['settle']): void {
+    text.value(settle?.queue ?? false)
+    text.value(settle?.id ?? false)
+    text.value(settle?.token ?? false)
+  }
+}
+
+const NONE: readonly never[] = []
+
+function writePut(text: MessageWriter, { kind, id, version, facets, expiresMs }: Put): void {
+  text.value(kind)
+  text.value(id)
+  text.value(version)
+  text.value(facets?.owner ?? false)
+  text.value(facets?.status ?? false)
+  text.value(facets?.name ?? false)
+  text.value(facets?.text === undefined ? false : foldedText(facets.text))
+  text.value(expiresMs ?? false)
+}
+
+function writeItem(text: MessageWriter, item: Item): void {
+  const { fallback, claimed } = item
+  text.value(item.queue)
+  text.value(item.id)
+  text.value(item.lane)
+  text.value(item.priority)
+  text.value(item.delayMs)
+  text.value(fallback?.lane ?? false)
+  text.value(fallback?.afterMs ?? false)
+  text.value(item.settleMs ?? false)
+  text.value(item.unclaimedMs ?? false)
+  text.value(item.runMs ?? false)
+  text.value(claimed?.token ?? false)
+  text.value(claimed?.leaseMs ?? false)
+  text.value(claimed?.holder ?? false)
+  // In the hands of the process that sends it, whose name is at the beginning of the bundle.
+  text.value(claimed !== undefined && claimed.holder === undefined)
+}
+
 /**
- * A batch in the form that the library takes: the part that scripts read, followed by the bodies of its records and
+ * A batch of a transaction over several shards, in the form that the library takes and stores: the part that scripts read, followed by the bodies of its records and
  * items.
  */
-export function batchValues(batch: Batch, { origin, hands }: Writer, sharding?: Sharding): readonly unknown[] {
+export function batchValues(batch: Batch, { origin, hands }: Writer, sharding: Sharding): readonly unknown[] {
   const { put = [], drop = [], enqueue = [], remove = [], settle, guard } = batch
   const due = enqueue.filter(({ delayMs, claimed }) => delayMs <= 0 && claimed === undefined)
   const hints = due.length === 0 ? false : [origin, ...due.flatMap(({ queue, lane }) => [queue, lane])]
@@ -71,13 +149,13 @@ export function batchValues(batch: Batch, { origin, hands }: Writer, sharding?: 
     put.map((one) => putFields(one)),
     enqueue.map((item) => itemFields(item, hands)),
     hints,
-    ...(sharding === undefined ? [] : [sharding.floor, transactionFields(sharding)]),
+    sharding.floor,
+    transactionFields(sharding),
   ]
   return [description, ...put.map(({ value }) => value), ...enqueue.map(({ payload }) => payload)]
 }
 
-function transactionFields({ transaction }: Sharding): readonly unknown[] | false {
-  if (transaction === undefined) return false
+function transactionFields({ transaction }: Sharding): readonly unknown[] {
   const { id, hands, total, places, shards } = transaction
   return [id, hands, total, places, shards]
 }

@@ -56,7 +56,7 @@ test('[G-02] what cannot be written leaves no trace of itself', () => {
     expect(() => writer.value({ good: 1, bad: [value] })).toThrow(/cannot be stored/)
     writer.rewind(length)
   }
-  writer.raw(written('after'))
+  writer.value('after')
   expect(writer.take()).toEqual(Buffer.concat([written('before'), written('after')]))
   expect(writer.take()).toHaveLength(0)
 })
@@ -70,3 +70,19 @@ test('[G-02] it grows with what is written, and what was taken stays as it was',
   expect(reader.unpack(taken)).toEqual([long, long])
   expect(reader.unpack(writer.take())).toBe('z'.repeat(100))
 })
+
+test.each([0, 1, 3, 94, 95, 96, 996, 997, 998, 1_000, 70_000])(
+  '[G-02] an argument with a text of %d characters has its length before it',
+  (length) => {
+    const writer = new MessageWriter()
+    const body = written('x'.repeat(length))
+    writer.argument('x'.repeat(length))
+    writer.argument(true)
+    const target = Buffer.alloc(writer.length + 1)
+    expect(writer.moveTo(target, 1)).toBe(target.length - 1)
+    expect(writer).toHaveLength(0)
+    const head = Buffer.from(`\0$${body.length}\r\n`)
+    const rest = [Buffer.from('\r\n$1\r\n'), written(true), Buffer.from('\r\n')]
+    expect(target).toEqual(Buffer.concat([head, body, ...rest]))
+  },
+)

@@ -6,6 +6,9 @@ const KEPT_MAX = 1_048_576
 const SHORT = 64
 /** The maximum size of a number, or of the head of any other value. */
 const HEAD_MAX = 9
+/** The size of what precedes an argument of three digits, and of what ends it. */
+const USUAL_HEAD = 6
+const LINE_END = 2
 
 const double = new Float64Array(1)
 const doubleBytes = new Uint8Array(double.buffer)
@@ -39,10 +42,30 @@ export class MessageWriter {
     this.#at = length
   }
 
-  /** Bytes as they are. */
-  raw(bytes: Buffer): void {
-    this.#reserve(bytes.length)
-    this.#at += bytes.copy(this.#bytes, this.#at)
+  /** Copies what was written to another buffer, and begins anew. Returns how many bytes it was. */
+  moveTo(target: Buffer, at: number): number {
+    const length = this.#bytes.copy(target, at, 0, this.#at)
+    this.#at = 0
+    if (this.#bytes.length > KEPT_MAX) this.#bytes = Buffer.allocUnsafeSlow(SIZE)
+    return length
+  }
+
+  /** A value as an argument of a command: with its length before it, as the server's protocol wants it. */
+  argument(value: unknown): void {
+    const start = this.#at
+    this.#reserve(USUAL_HEAD)
+    this.#at += USUAL_HEAD
+    this.value(value)
+    const length = this.#at - start - USUAL_HEAD
+    const head = `$${length}\r\n`
+    this.#reserve(HEAD_MAX + LINE_END)
+    if (head.length !== USUAL_HEAD) {
+      this.#bytes.copyWithin(start + head.length, start + USUAL_HEAD, this.#at)
+      this.#at += head.length - USUAL_HEAD
+    }
+    this.#bytes.write(head, start, 'latin1')
+    this.#bytes[this.#at++] = 0x0d
+    this.#bytes[this.#at++] = 0x0a
   }
 
   value(value: unknown): void {

@@ -14,29 +14,29 @@ local function now(keys, args)
 end
 
 local function read(keys, args)
-  local kind, id = unpack(cmsgpack.unpack(args[2]))
+  local kind, id = unpack(asked(args))
   local k = keys[1] .. ':r:' .. kind .. ':'
-  local found = redis.call('HMGET', k .. 'record', 'h:' .. id, 'b:' .. id)
-  local head = found[1] and cmsgpack.unpack(found[1])
+  local found = call('HMGET', k .. 'record', 'h:' .. id, 'b:' .. id)
+  local head = found[1] and unpack_value(found[1])
   if not head or head[EXPIRES_AT] <= now_of(args[1]) then return false end
   return { head[VERSION], found[2] }
 end
 
 local function list(keys, args)
-  local kind, owner, statuses, name, before, from, search, limit, most, bytes_max = unpack(cmsgpack.unpack(args[2]))
+  local kind, owner, statuses, name, before, from, search, limit, most, bytes_max = unpack(asked(args))
   local now = now_of(args[1])
   local k = keys[1] .. ':r:' .. kind .. ':'
   local ids = page_of(sources_of(k, owner, statuses, name), before, from, most)
   if #ids == 0 then return { '' } end
   local wanted = {}
   for _, status in ipairs(statuses or {}) do wanted[status] = true end
-  local heads = redis.call('HMGET', k .. 'record', fields_of('h:', ids))
-  local texts = search and redis.call('HMGET', k .. 'record', fields_of('t:', ids))
+  local heads = call('HMGET', k .. 'record', fields_of('h:', ids))
+  local texts = search and call('HMGET', k .. 'record', fields_of('t:', ids))
   -- Where the next page goes on; nothing when this was the last one.
   local cursor = #ids == most and ids[#ids] or ''
   local found, versions, bytes = {}, {}, 0
   for i, id in ipairs(ids) do
-    local head = heads[i] and cmsgpack.unpack(heads[i])
+    local head = heads[i] and unpack_value(heads[i])
     if head and head[EXPIRES_AT] > now
       and (not owner or head[OWNER] == owner)
       and (not statuses or wanted[head[STATUS]])
@@ -48,7 +48,7 @@ local function list(keys, args)
         cursor = ''
         break
       end
-      if bytes_max then bytes = bytes + redis.call('HSTRLEN', k .. 'record', 'b:' .. id) end
+      if bytes_max then bytes = bytes + call('HSTRLEN', k .. 'record', 'b:' .. id) end
       if bytes_max and bytes >= bytes_max then
         cursor = id
         break
@@ -57,7 +57,7 @@ local function list(keys, args)
   end
   local reply = { cursor }
   if #found == 0 then return reply end
-  local bodies = redis.call('HMGET', k .. 'record', fields_of('b:', found))
+  local bodies = call('HMGET', k .. 'record', fields_of('b:', found))
   for i, id in ipairs(found) do
     reply[#reply + 1] = id
     reply[#reply + 1] = versions[i]
@@ -68,23 +68,23 @@ end
 
 -- Nothing while there is more to clear away than one call does.
 local function counts(keys, args)
-  local kind, owner = unpack(cmsgpack.unpack(args[2]))
+  local kind, owner = unpack(asked(args))
   if sweep(keys[1], now_of(args[1]), 500) then return false end
-  return redis.call('HGETALL', keys[1] .. ':r:' .. kind .. ':count' .. (owner and ':' .. owner or ''))
+  return call('HGETALL', keys[1] .. ':r:' .. kind .. ':count' .. (owner and ':' .. owner or ''))
 end
 
 local function peek(keys, args)
-  local queue, ids = unpack(cmsgpack.unpack(args[2]))
+  local queue, ids = unpack(asked(args))
   local q = keys[1] .. ':q:' .. queue .. ':'
   local now = now_of(args[1])
   local reply = {}
   if #ids == 0 then return reply end
-  local heads = redis.call('HMGET', q .. 'item', fields_of('h:', ids))
-  local bodies = redis.call('HMGET', q .. 'item', fields_of('b:', ids))
+  local heads = call('HMGET', q .. 'item', fields_of('h:', ids))
+  local bodies = call('HMGET', q .. 'item', fields_of('b:', ids))
   for i = 1, #ids do
-    local head = heads[i] and cmsgpack.unpack(heads[i])
+    local head = heads[i] and head_of(heads[i])
     local is_held = head and head[TOKEN] ~= 0 and head[UNTIL] > now
-    reply[2 * i - 1] = head and cmsgpack.pack({
+    reply[2 * i - 1] = head and pack({
       head[LANE], head[PRIORITY], head[COUNT], math.max(0, head[DUE] - now),
       is_held and head[TOKEN], head[HOLDER], head[UNTIL] - now,
     })
@@ -95,9 +95,9 @@ end
 
 -- One page of those who are in named hands; first the cursor of the next.
 local function held(keys, args)
-  local queue, cursor = unpack(cmsgpack.unpack(args[2]))
+  local queue, cursor = unpack(asked(args))
   local q, now = keys[1] .. ':q:' .. queue .. ':', now_of(args[1])
-  local page = redis.call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
+  local page = call('ZSCAN', q .. 'lease', cursor, 'COUNT', 200)
   local reply = { page[1] }
   for i = 1, #page[2], 2 do
     local id = page[2][i]
@@ -108,12 +108,12 @@ local function held(keys, args)
 end
 
 local function lanes(keys, args)
-  local q = keys[1] .. ':q:' .. cmsgpack.unpack(args[2])[1] .. ':'
+  local q = keys[1] .. ':q:' .. asked(args)[1] .. ':'
   if advance(q, now_of(args[1])) then return false end
   local reply = {}
-  for i, lane in ipairs(redis.call('ZRANGE', q .. 'row', 0, -1)) do
+  for i, lane in ipairs(call('ZRANGE', q .. 'row', 0, -1)) do
     reply[2 * i - 1] = lane
-    reply[2 * i] = redis.call('ZCARD', q .. 'lane:' .. lane)
+    reply[2 * i] = call('ZCARD', q .. 'lane:' .. lane)
   end
   return reply
 end
@@ -135,8 +135,8 @@ local function heads_of(q, members)
   if #members == 0 then return {} end
   local ids, heads = {}, {}
   for i, member in ipairs(members) do ids[i] = string.sub(member, SEQ_LENGTH + 1) end
-  for i, raw in ipairs(redis.call('HMGET', q .. 'item', fields_of('h:', ids))) do
-    heads[i] = raw and cmsgpack.unpack(raw)
+  for i, raw in ipairs(call('HMGET', q .. 'item', fields_of('h:', ids))) do
+    heads[i] = raw and head_of(raw)
   end
   return heads
 end
@@ -157,14 +157,14 @@ local function add_records(base, kind, reply, ids, now)
   local found = {}
   for from = 1, #fields, ARGS_MAX do
     local last = math.min(from + ARGS_MAX - 1, #fields)
-    for i, value in ipairs(redis.call('HMGET', base .. ':r:' .. kind .. ':record', unpack(fields, from, last))) do
+    for i, value in ipairs(call('HMGET', base .. ':r:' .. kind .. ':record', unpack(fields, from, last))) do
       found[from + i - 1] = value
     end
   end
   local bytes = 0
   for _, stem in ipairs(stems) do
     local raw, body = found[places[stem]], found[places[stem] + 1]
-    local head = raw and body and #body <= BROUGHT_MAX and bytes + #body <= BROUGHT_BYTES_MAX and cmsgpack.unpack(raw)
+    local head = raw and body and #body <= BROUGHT_MAX and bytes + #body <= BROUGHT_BYTES_MAX and unpack_value(raw)
     if head and head[EXPIRES_AT] > now then
       bytes = bytes + #body
       reply[#reply + 1] = stem
@@ -175,7 +175,7 @@ local function add_records(base, kind, reply, ids, now)
 end
 
 local function claim(keys, args)
-  local queue, names, limit, lease_ms, holder, instance, brings, picks, stride, rest = unpack(cmsgpack.unpack(args[2]))
+  local queue, names, limit, lease_ms, holder, instance, brings, picks, stride, rest = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   local more = advance(q, now)
@@ -208,7 +208,7 @@ local function claim(keys, args)
     hold(q, id, head, HELD, now + lease_ms)
     watch(q, id, head)
     saved[#saved + 1] = 'h:' .. id
-    saved[#saved + 1] = cmsgpack.pack(head)
+    saved[#saved + 1] = pack(head)
     ids[#ids + 1] = id
     reply[3 * #ids - 1] = lease_reply(head, now, stride)
   end
@@ -223,23 +223,23 @@ local function claim(keys, args)
 
   local function take_in_turn()
     while #ids < limit do
-      local row = redis.call('ZRANGE', q .. 'row', 0, 1)
+      local row = call('ZRANGE', q .. 'row', 0, 1)
       local lane = row[1]
       if not lane then return false end
       -- A lane that is alone need not share, nor go to the end of the row.
       local last = row[2] and 0 or math.min(limit - #ids, PAGE) - 1
-      local members = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, last)
+      local members = call('ZRANGE', q .. 'lane:' .. lane, 0, last)
       local heads = heads_of(q, members)
       for i, member in ipairs(members) do
         local before = #ids
         if try(lane, member, heads[i]) then return true end
         if #ids > before and (row[2] or stride) then
-          redis.call('ZADD', q .. 'row', 'XX', redis.call('INCR', q .. 'turn'), lane)
+          call('ZADD', q .. 'row', 'XX', call('INCR', q .. 'turn'), lane)
         end
       end
       write_taken()
     end
-    return redis.call('EXISTS', q .. 'row') == 1
+    return call('EXISTS', q .. 'row') == 1
   end
 
   -- The best one of each lane that is named, in turns that count in all shards.
@@ -247,15 +247,15 @@ local function claim(keys, args)
     for _, pick in ipairs(picks) do
       local lane, before = pick[1], #ids
       repeat
-        local members = redis.call('ZRANGE', q .. 'lane:' .. lane, 0, 0)
+        local members = call('ZRANGE', q .. 'lane:' .. lane, 0, 0)
         local member = members[1]
         if member and try(lane, member, heads_of(q, members)[1]) then return true end
         write_taken()
       until not member or #ids > before
-      if #ids > before then redis.call('ZADD', q .. 'row', 'XX', pick[2], lane) end
+      if #ids > before then call('ZADD', q .. 'row', 'XX', pick[2], lane) end
       raise(q .. 'turn', pick[2])
     end
-    return redis.call('EXISTS', q .. 'row') == 1
+    return call('EXISTS', q .. 'row') == 1
   end
 
   local function take_best()
@@ -266,7 +266,7 @@ local function claim(keys, args)
       if not page or (page.at > #page.members and page.has_more) then
         write_taken()
         local last = math.min(limit - #ids, PAGE - 1)
-        local found = redis.call('ZRANGE', q .. 'lane:' .. names[i], 0, last, 'WITHSCORES')
+        local found = call('ZRANGE', q .. 'lane:' .. names[i], 0, last, 'WITHSCORES')
         page = { at = 1, members = {}, ranks = {}, has_more = #found == 2 * (last + 1) }
         for at = 1, #found, 2 do
           page.members[#page.members + 1] = found[at]
@@ -310,14 +310,14 @@ local function claim(keys, args)
 end
 
 local function claim_expired(keys, args)
-  local queue, limit, lease_ms, instance, stride, rest = unpack(cmsgpack.unpack(args[2]))
+  local queue, limit, lease_ms, instance, stride, rest = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
   sweep(base, now, 100)
   local more = advance(q, now)
   local next_token = token_source(base, now, limit, stride, rest)
   local reply, ids = { 0 }, {}
-  for _, id in ipairs(limit > 0 and redis.call('ZRANGE', q .. 'over', 0, limit - 1) or {}) do
+  for _, id in ipairs(limit > 0 and call('ZRANGE', q .. 'over', 0, limit - 1) or {}) do
     if locks and is_locked(locks, q, id) then
       reply[1] = BLOCKED
       return add_bodies(q, reply, ids)
@@ -333,7 +333,7 @@ local function claim_expired(keys, args)
     ids[#ids + 1] = id
     reply[3 * #ids - 1] = lease_reply(head, now, stride)
   end
-  if not more and redis.call('EXISTS', q .. 'over') == 0 then reply[1] = wait_of(q, now) end
+  if not more and call('EXISTS', q .. 'over') == 0 then reply[1] = wait_of(q, now) end
   return add_bodies(q, reply, ids)
 end
 
@@ -369,7 +369,7 @@ local function hand_back(q, id, head, now)
 end
 
 local function renew(keys, args)
-  local refs, lease_ms, origin = unpack(cmsgpack.unpack(args[2]))
+  local refs, lease_ms, origin = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local reply, hints, advanced = {}, { origin }, {}
   for i, ref in ipairs(refs) do
@@ -396,10 +396,10 @@ end
 -- Ends the leases in the hands of those whose names begin so: those in force ("lease"), or what has run out of time in such
 -- hands ("over"). One page of them; gives the cursor of the next.
 local function release(keys, args)
-  local queue, beginning, cursor, set = unpack(cmsgpack.unpack(args[2]))
+  local queue, beginning, cursor, set = unpack(asked(args))
   local base, now, locks = keys[1], now_of(args[1]), locks_of(keys)
   local q = base .. ':q:' .. queue .. ':'
-  local page = redis.call('ZSCAN', q .. set, cursor, 'COUNT', 200)
+  local page = call('ZSCAN', q .. set, cursor, 'COUNT', 200)
   local hints = { '' }
   for i = 1, #page[2], 2 do
     local id = page[2][i]

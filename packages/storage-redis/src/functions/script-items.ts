@@ -24,19 +24,54 @@ local PRIORITY, DUE, RANK, SEQ, BACK_LANE, BACK_AT, SETTLE_AT, FIRST_AT, RUN_MS,
 local WAITING, READY, HELD, EXPIRED, CLOSING = 1, 2, 3, 4, 5
 local SEQ_LENGTH = 12
 
+-- What the server has for functions only while one runs. A local is found at once, where a global's field takes two looks.
+local call, pack, unpack_value, unpack_limit
+
+local function running(run)
+  return function(keys, args)
+    call, pack = redis.call, cmsgpack.pack
+    unpack_value, unpack_limit = cmsgpack.unpack, cmsgpack.unpack_limit
+    return run(keys, args)
+  end
+end
+
+-- How many fields the head of an item has, and the bytes before the first of them in MessagePack.
+local HEAD_FIELDS, HEAD_START = 20, 3
+
 -- While several calls are worked on as one: the moment that all of them have, and what is written and told at their end.
 local bundle = nil
 -- What one command is given at most.
 local ARGS_MAX = 1000
 
-local function new_bundle()
-  return { hints = {}, told = {}, counts = {}, sets = {}, sweeps = 0 }
+local function new_bundle(origin)
+  return { hints = { origin }, told = {}, counts = {}, cells = {}, sets = {}, lanes = {}, sweeps = 0 }
+end
+
+-- The question of a call, which a bundle has read already.
+local function asked(args)
+  local question = args[2]
+  return type(question) == 'table' and question or unpack_value(question)
+end
+
+-- A list without its first value, in a table of the right size: half of what a table costs that grows.
+local function tail(_, ...)
+  return { ... }
+end
+
+-- The same, with the first value before it: where the next value of a text begins.
+local function after(at, ...)
+  return at, { ... }
 end
 
 -- Each command of a script costs more than what it does, so that one with many members is better than many commands.
 local function write_members(command, key, args)
-  for from = 1, #args, ARGS_MAX do
-    redis.call(command, key, unpack(args, from, math.min(from + ARGS_MAX - 1, #args)))
+  local count = #args
+  if count <= ARGS_MAX then
+    if count > 0 then call(command, key, unpack(args, 1, count)) end
+    return
+  end
+  for from = 1, count, ARGS_MAX do
+    call(command, key, unpack(args, from, math.min(from + ARGS_MAX - 1, count)))
   end
 end
 
@@ -53,19 +88,25 @@ end
 -- Gives the member a place in a sorted set, or takes it out ("score" is false). In a bundle the last word on each member
 -- counts, and is written at the end.
 local function set_score(key, member, score)
-  if bundle then table_of(bundle.sets, key)[member] = score
-  elseif score then redis.call('ZADD', key, score, member)
-  else redis.call('ZREM', key, member) end
+  if bundle then
+    local members = bundle.sets[key]
+    if members then members[member] = score else bundle.sets[key] = { [member] = score } end
+  elseif score then call('ZADD', key, score, member)
+  else call('ZREM', key, member) end
 end
 
 local function write_sets(sets)
   for key, members in pairs(sets) do
-    local added, gone = {}, {}
+    local added, add_count, gone, gone_count = {}, 0, {}, 0
     for member, score in pairs(members) do
       if score then
-        added[#added + 1] = score
-        added[#added + 1] = member
-      else gone[#gone + 1] = member end
+        added[add_count + 1] = score
+        added[add_count + 2] = member
+        add_count = add_count + 2
+      else
+        gone_count = gone_count + 1
+        gone[gone_count] = member
+      end
     end
     write_members('ZADD', key, added)
     write_members('ZREM', key, gone)
@@ -73,45 +114,71 @@ local function write_sets(sets)
   end
 end
 
+-- "members": rank and member in turn. A lane that was empty goes to the end of the row.
+local function write_lane(q, lane, members)
+  local key, added = q .. 'lane:' .. lane, 0
+  for from = 1, #members, ARGS_MAX do
+    added = added + call('ZADD', key, unpack(members, from, math.min(from + ARGS_MAX - 1, #members)))
+  end
+  if added > 0 and call('ZCARD', key) == added then
+    call('ZADD', q .. 'row', call('INCR', q .. 'turn'), lane)
+  end
+end
+
+-- What joins lanes in a bundle, in the order in which it came to them.
+local function write_lanes()
+  local lanes = bundle.lanes
+  if #lanes == 0 then return end
+  bundle.lanes = {}
+  for _, one in ipairs(lanes) do write_lane(one[1], one[2], one[3]) end
+end
+
 -- For whoever is about to read one of these sets.
 local function catch_up()
-  if bundle then write_sets(bundle.sets) end
+  if not bundle then return end
+  write_lanes()
+  write_sets(bundle.sets)
 end
 
 local function now_of(given)
   if given ~= '' then return tonumber(given) end
   if bundle and bundle.now then return bundle.now end
-  local time = redis.call('TIME')
+  local time = call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   if bundle then bundle.now = now end
   return now
 end
 
+-- In a bundle: a hint that goes out at its end, once.
+local function tell(queue, lane)
+  local told, hints = table_of(bundle.told, queue), bundle.hints
+  if told[lane] then return end
+  told[lane] = true
+  hints[#hints + 1] = queue
+  hints[#hints + 1] = lane
+end
+
 -- "hints": whose they are, then a queue and a lane in turn.
 local function publish(base, hints)
   if not bundle then
-    redis.call('PUBLISH', base .. ':hints', cmsgpack.pack(hints))
+    call('PUBLISH', base .. ':hints', pack(hints))
     return
   end
-  local all = bundle.hints
-  if #all == 0 then all[1] = hints[1] end
-  for i = 2, #hints, 2 do
-    local name = hints[i] .. ':' .. hints[i + 1]
-    if not bundle.told[name] then
-      bundle.told[name] = true
-      all[#all + 1] = hints[i]
-      all[#all + 1] = hints[i + 1]
-    end
-  end
+  bundle.hints[1] = bundle.hints[1] or hints[1]
+  for i = 2, #hints, 2 do tell(hints[i], hints[i + 1]) end
+end
+
+local function head_of(raw)
+  return tail(unpack_limit(raw, HEAD_FIELDS, HEAD_START))
 end
 
 local function load(q, id)
-  local raw = redis.call('HGET', q .. 'item', 'h:' .. id)
-  return raw and cmsgpack.unpack(raw)
+  local raw = call('HGET', q .. 'item', 'h:' .. id)
+  return raw and head_of(raw)
 end
 
 local function save(q, id, head)
-  redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head))
+  call('HSET', q .. 'item', 'h:' .. id, pack(head))
 end
 
 local function in_queue_at(head)
@@ -132,16 +199,23 @@ local function expires_at(head)
 end
 
 local function join(q, lane, head, id)
-  local key = q .. 'lane:' .. lane
-  if redis.call('ZADD', key, head[RANK], head[SEQ] .. id) == 1 and redis.call('ZCARD', key) == 1 then
-    redis.call('ZADD', q .. 'row', redis.call('INCR', q .. 'turn'), lane)
+  if not bundle then return write_lane(q, lane, { head[RANK], head[SEQ] .. id }) end
+  local lanes = bundle.lanes
+  local last = lanes[#lanes]
+  if not last or last[1] ~= q or last[2] ~= lane then
+    last = { q, lane, {} }
+    lanes[#lanes + 1] = last
   end
+  local members = last[3]
+  members[#members + 1] = head[RANK]
+  members[#members + 1] = head[SEQ] .. id
 end
 
 local function quit_all(q, lane, members)
+  if bundle then write_lanes() end
   local key = q .. 'lane:' .. lane
   write_members('ZREM', key, members)
-  if redis.call('EXISTS', key) == 0 then redis.call('ZREM', q .. 'row', lane) end
+  if call('EXISTS', key) == 0 then call('ZREM', q .. 'row', lane) end
 end
 
 local function quit(q, lane, member)
@@ -155,7 +229,7 @@ local function depart(q, id, head)
     quit(q, head[LANE], head[SEQ] .. id)
     if head[BACK_ON] then quit(q, head[BACK_LANE], head[SEQ] .. id) end
   elseif state == WAITING then set_score(q .. 'clock', 'd' .. id, false)
-  elseif state == EXPIRED then redis.call('ZREM', q .. 'over', id)
+  elseif state == EXPIRED then call('ZREM', q .. 'over', id)
   else set_score(q .. 'lease', id, false) end
 end
 
@@ -177,7 +251,7 @@ local function expire(q, id, head, now)
   if head[ALARM] < INF then set_score(q .. 'clock', 'a' .. id, false) end
   head[ALARM] = INF
   head[STATE] = EXPIRED
-  redis.call('ZADD', q .. 'over', math.min(expires_at(head), now), id)
+  call('ZADD', q .. 'over', math.min(expires_at(head), now), id)
 end
 
 -- The next moment at which something becomes of it without anybody's doing.
@@ -197,7 +271,7 @@ end
 local function remove(q, id, head)
   depart(q, id, head)
   if head[ALARM] < INF then set_score(q .. 'clock', 'a' .. id, false) end
-  redis.call('HDEL', q .. 'item', 'h:' .. id, 'b:' .. id)
+  call('HDEL', q .. 'item', 'h:' .. id, 'b:' .. id)
 end
 
 local function on_due(q, id, head, now)
@@ -232,7 +306,7 @@ local ACTS = {
 local function advance(q, now)
   local most = 1000
   catch_up()
-  local members = redis.call('ZRANGE', q .. 'clock', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
+  local members = call('ZRANGE', q .. 'clock', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, member in ipairs(members) do
     local id = string.sub(member, 2)
     local head = load(q, id)
@@ -244,7 +318,7 @@ local function advance(q, now)
     end
   end
   catch_up()
-  local ids = redis.call('ZRANGE', q .. 'lease', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
+  local ids = call('ZRANGE', q .. 'lease', '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
     local head = load(q, id)
     if head then
@@ -252,6 +326,7 @@ local function advance(q, now)
       save(q, id, head)
     else set_score(q .. 'lease', id, false) end
   end
+  if bundle and #members + #ids > 0 then write_lanes() end
   return #members == most or #ids == most
 end
 
@@ -260,14 +335,16 @@ local function wait_of(q, now)
   local first = INF
   catch_up()
   for _, set in ipairs({ 'clock', 'lease' }) do
-    local found = redis.call('ZRANGE', q .. set, 0, 0, 'WITHSCORES')
+    local found = call('ZRANGE', q .. set, 0, 0, 'WITHSCORES')
     if found[2] then first = math.min(first, tonumber(found[2])) end
   end
   return first == INF and -1 or math.max(1, math.ceil(first - now))
 end
 
-local function enqueue(base, item, body, seq, now)
+-- "own": who has an item in its own hands from the beginning, where the item does not say it itself.
+local function enqueue(base, item, body, seq, now, own)
   local queue, id, lane, priority, delay, back_lane, back_ms, settle_ms, first_ms, run_ms, token, lease_ms, holder, hands = unpack(item)
+  if hands == true then hands = own end
   local q = base .. ':q:' .. queue .. ':'
   local old = load(q, id)
   if old then remove(q, id, old) end
@@ -285,7 +362,7 @@ local function enqueue(base, item, body, seq, now)
   elseif due > now then set_score(q .. 'clock', 'd' .. id, due)
   else make_ready(q, id, head, now) end
   watch(q, id, head)
-  redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
+  call('HSET', q .. 'item', 'h:' .. id, pack(head), 'b:' .. id, body)
 end
 
 -- The item's head if this claim still names it: nobody has claimed, removed or replaced it since.
@@ -310,9 +387,9 @@ local function token_source(base, now, most, stride, rest)
   return function()
     if not last then
       local floor = math.floor(math.floor(now) * 2048 / (stride or 1))
-      last = redis.call('INCRBY', base .. ':token', most) - most
+      last = call('INCRBY', base .. ':token', most) - most
       if last < floor then
-        redis.call('SET', base .. ':token', string.format('%.0f', floor + most))
+        call('SET', base .. ':token', string.format('%.0f', floor + most))
         last = floor
       end
     end
@@ -327,14 +404,14 @@ local function lease_reply(head, now, is_sharded)
   local left = at < INF and math.max(at - now, 0)
   local reply = { head[TOKEN], head[LANE], head[PRIORITY], head[COUNT], left }
   if is_sharded then reply[6], reply[7] = head[RANK], head[SEQ] end
-  return cmsgpack.pack(reply)
+  return pack(reply)
 end
 
 local function add_bodies(q, reply, ids)
   if #ids == 0 then return reply end
   local fields = {}
   for index, id in ipairs(ids) do fields[index] = 'b:' .. id end
-  local bodies = redis.call('HMGET', q .. 'item', unpack(fields))
+  local bodies = call('HMGET', q .. 'item', unpack(fields))
   for index, id in ipairs(ids) do
     local at = 3 * index - 1
     reply[at + 1] = reply[at]

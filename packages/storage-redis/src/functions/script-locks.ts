@@ -17,32 +17,32 @@ local BLOCKED = -2
 
 -- The key of the locks if there may be any.
 local function locks_of(keys)
-  return keys[2] and redis.call('EXISTS', keys[2]) == 1 and keys[2] or nil
+  return keys[2] and call('EXISTS', keys[2]) == 1 and keys[2] or nil
 end
 
 local function is_locked(locks, q, id)
-  return redis.call('HEXISTS', locks, string.match(q, ':(q:[^:]*:)$') .. id) == 1
+  return call('HEXISTS', locks, string.match(q, ':(q:[^:]*:)$') .. id) == 1
 end
 
 -- Counters of several shards keep up with each other, so that what they give can be put in order.
 local function raise(key, value)
-  if (tonumber(redis.call('GET', key)) or 0) < value then redis.call('SET', key, string.format('%.0f', value)) end
+  if (tonumber(call('GET', key)) or 0) < value then call('SET', key, string.format('%.0f', value)) end
 end
 
 -- The transactions that may change here what was asked for, packed; an empty text if there are none.
 local function pendings(keys, touches)
   if not locks_of(keys) then return '' end
   local found = {}
-  local parts = redis.call('HGETALL', keys[1] .. ':part')
+  local parts = call('HGETALL', keys[1] .. ':part')
   for i = 1, #parts, 2 do
-    for _, name in ipairs(cmsgpack.unpack(parts[i + 1])) do
+    for _, name in ipairs(unpack_value(parts[i + 1])) do
       if touches(name) then
         found[#found + 1] = parts[i]
         break
       end
     end
   end
-  return #found > 0 and cmsgpack.pack(found) or ''
+  return #found > 0 and pack(found) or ''
 end
 
 local function beginning(text)
@@ -54,7 +54,7 @@ local function with_pendings(run, touched)
   return function(keys, args)
     local reply = run(keys, args)
     if not keys[2] then return reply end
-    return { pendings(keys, touched(cmsgpack.unpack(args[2]))), reply }
+    return { pendings(keys, touched(asked(args))), reply }
   end
 end
 

@@ -7,33 +7,33 @@ import { AGEING_MS } from '@impresario/core'
 export const TRANSFER = String.raw`
 -- Time, the greatest number of an item, and the counter of tokens.
 local function outline(keys, args)
-  local function number(name) return tonumber(redis.call('GET', keys[1] .. name)) or 0 end
+  local function number(name) return tonumber(call('GET', keys[1] .. name)) or 0 end
   return { now_of(args[1]), number(':seq'), number(':token') }
 end
 
 -- How many there are of each kind, expired or not, and in each queue.
 local function tally(keys, args)
-  local kinds, queues = unpack(cmsgpack.unpack(args[2]))
+  local kinds, queues = unpack(asked(args))
   local reply = {}
-  for _, kind in ipairs(kinds) do reply[#reply + 1] = redis.call('ZCARD', keys[1] .. ':r:' .. kind .. ':ids') end
-  for _, queue in ipairs(queues) do reply[#reply + 1] = redis.call('HLEN', keys[1] .. ':q:' .. queue .. ':item') / 2 end
+  for _, kind in ipairs(kinds) do reply[#reply + 1] = call('ZCARD', keys[1] .. ':r:' .. kind .. ':ids') end
+  for _, queue in ipairs(queues) do reply[#reply + 1] = call('HLEN', keys[1] .. ':q:' .. queue .. ':item') / 2 end
   return reply
 end
 
 -- The kinds of records that have expired and are still there, some at a time.
 local function overdue(keys, args)
-  local offset, most = unpack(cmsgpack.unpack(args[2]))
+  local offset, most = unpack(asked(args))
   local kinds = {}
-  local names = redis.call('ZRANGE', keys[1] .. ':expiry', '-inf', now_of(args[1]), 'BYSCORE', 'LIMIT', offset, most)
+  local names = call('ZRANGE', keys[1] .. ':expiry', '-inf', now_of(args[1]), 'BYSCORE', 'LIMIT', offset, most)
   for i, name in ipairs(names) do kinds[i] = string.match(name, '^[^:]*') end
   return kinds
 end
 
 -- Who has something of a queue in its own hands.
 local function hands(keys, args)
-  local q = keys[1] .. ':q:' .. cmsgpack.unpack(args[2])[1] .. ':'
+  local q = keys[1] .. ':q:' .. asked(args)[1] .. ':'
   local names = {}
-  local ids = redis.call('ZRANGE', q .. 'lease', '(' .. now_of(args[1]), '+inf', 'BYSCORE', 'LIMIT', 0, 1000)
+  local ids = call('ZRANGE', q .. 'lease', '(' .. now_of(args[1]), '+inf', 'BYSCORE', 'LIMIT', 0, 1000)
   for _, id in ipairs(ids) do
     local head = load(q, id)
     if head and head[INSTANCE] then names[#names + 1] = head[INSTANCE] end
@@ -44,15 +44,15 @@ end
 -- Records of a kind in the order of their ids, without those that had expired: the last id that was looked at, or nothing at
 -- the end, then id, head, value and text of each.
 local function dump_records(keys, args)
-  local kind, after, most, bytes, at = unpack(cmsgpack.unpack(args[2]))
+  local kind, after, most, bytes, at = unpack(asked(args))
   local k = keys[1] .. ':r:' .. kind .. ':'
-  local ids = redis.call('ZRANGE', k .. 'ids', after and '(' .. after or '-', '+', 'BYLEX', 'LIMIT', 0, most)
+  local ids = call('ZRANGE', k .. 'ids', after and '(' .. after or '-', '+', 'BYLEX', 'LIMIT', 0, most)
   local reply, total = { '' }, 0
   for i, id in ipairs(ids) do
-    total = total + redis.call('HSTRLEN', k .. 'record', 'b:' .. id)
+    total = total + call('HSTRLEN', k .. 'record', 'b:' .. id)
     if i > 1 and total > bytes then return reply end
-    local found = redis.call('HMGET', k .. 'record', 'h:' .. id, 'b:' .. id, 't:' .. id)
-    if found[1] and cmsgpack.unpack(found[1])[EXPIRES_AT] > at then
+    local found = call('HMGET', k .. 'record', 'h:' .. id, 'b:' .. id, 't:' .. id)
+    if found[1] and unpack_value(found[1])[EXPIRES_AT] > at then
       local n = #reply
       reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = id, found[1], found[2], found[3] or ''
     end
@@ -72,15 +72,15 @@ local STAGES = {
 
 -- Items of a queue: where to go on (the stage, which lane, how far into the set), then id, head and payload of each.
 local function dump_items(keys, args)
-  local queue, stage, row, offset, most, bytes = unpack(cmsgpack.unpack(args[2]))
+  local queue, stage, row, offset, most, bytes = unpack(asked(args))
   local q = keys[1] .. ':q:' .. queue .. ':'
   local reply, total, looks = { stage, row, offset }, 0, 0
   -- False when the page is full.
   local function take(member, lane)
     if stage == 1 and string.sub(member, 1, 1) ~= 'd' then return true end
     local id = stage == 1 and string.sub(member, 2) or stage == 2 and string.sub(member, SEQ_LENGTH + 1) or member
-    local found = redis.call('HMGET', q .. 'item', 'h:' .. id, 'b:' .. id)
-    if not found[1] or not STAGES[stage][2](cmsgpack.unpack(found[1]), lane) then return true end
+    local found = call('HMGET', q .. 'item', 'h:' .. id, 'b:' .. id)
+    if not found[1] or not STAGES[stage][2](unpack_value(found[1]), lane) then return true end
     total = total + #found[2]
     local n = #reply
     if n > 3 and total > bytes then return false end
@@ -89,10 +89,10 @@ local function dump_items(keys, args)
   end
   local is_full = false
   while STAGES[stage] and looks < most and not is_full do
-    local lane = stage == 2 and redis.call('ZRANGE', q .. 'row', row, row)[1]
+    local lane = stage == 2 and call('ZRANGE', q .. 'row', row, row)[1]
     local key = stage ~= 2 and q .. STAGES[stage][1] or lane and q .. 'lane:' .. lane
     local wanted = most - looks
-    local members = key and redis.call('ZRANGE', key, offset, offset + wanted - 1) or {}
+    local members = key and call('ZRANGE', key, offset, offset + wanted - 1) or {}
     for _, member in ipairs(members) do
       is_full = not take(member, lane)
       if is_full then break end
@@ -124,17 +124,17 @@ local function lodge(base, item, body, now)
   local ends = expires_at(head)
   if ends <= now then
     head[STATE] = EXPIRED
-    redis.call('ZADD', q .. 'over', ends, id)
+    call('ZADD', q .. 'over', ends, id)
   elseif token ~= 0 and till > now then hold(q, id, head, HELD, till)
-  elseif due > now then redis.call('ZADD', q .. 'clock', due, 'd' .. id)
+  elseif due > now then call('ZADD', q .. 'clock', due, 'd' .. id)
   else make_ready(q, id, head, now) end
   if head[STATE] ~= EXPIRED then watch(q, id, head) end
-  redis.call('HSET', q .. 'item', 'h:' .. id, cmsgpack.pack(head), 'b:' .. id, body)
+  call('HSET', q .. 'item', 'h:' .. id, pack(head), 'b:' .. id, body)
 end
 
 -- Lives of records count from the moment of the transfer; times of items are moments already.
 local function load_page(keys, args)
-  local at, puts, items = unpack(cmsgpack.unpack(args[2]))
+  local at, puts, items = unpack(asked(args))
   local base, now, body, last = keys[1], now_of(args[1]), 3, 0
   for _, one in ipairs(puts) do
     put(base, one, args[body], load_record(base .. ':r:' .. one[1] .. ':', one[2]), at)
@@ -150,16 +150,16 @@ local function load_page(keys, args)
 end
 
 local function raise_token(keys, args)
-  raise(keys[1] .. ':token', cmsgpack.unpack(args[2])[1])
+  raise(keys[1] .. ':token', asked(args)[1])
   return 1
 end
 
 -- Takes some of everything away; how many there were.
 local function clear_some(keys, args)
-  local kinds, queues, most = unpack(cmsgpack.unpack(args[2]))
+  local kinds, queues, most = unpack(asked(args))
   local base, gone = keys[1], 0
   for _, kind in ipairs(kinds) do
-    for _, id in ipairs(redis.call('ZRANGE', base .. ':r:' .. kind .. ':ids', 0, most - 1)) do
+    for _, id in ipairs(call('ZRANGE', base .. ':r:' .. kind .. ':ids', 0, most - 1)) do
       drop(base, kind, id)
       gone = gone + 1
     end
@@ -167,14 +167,14 @@ local function clear_some(keys, args)
   for _, queue in ipairs(queues) do
     local q = base .. ':q:' .. queue .. ':'
     local function clear(key, cut)
-      for _, member in ipairs(redis.call('ZRANGE', key, 0, most - 1)) do
+      for _, member in ipairs(call('ZRANGE', key, 0, most - 1)) do
         local id = string.sub(member, cut)
         local head = load(q, id)
-        if head then remove(q, id, head) else redis.call('ZREM', key, member) end
+        if head then remove(q, id, head) else call('ZREM', key, member) end
         gone = gone + 1
       end
     end
-    for _, lane in ipairs(redis.call('ZRANGE', q .. 'row', 0, most - 1)) do clear(q .. 'lane:' .. lane, SEQ_LENGTH + 1) end
+    for _, lane in ipairs(call('ZRANGE', q .. 'row', 0, most - 1)) do clear(q .. 'lane:' .. lane, SEQ_LENGTH + 1) end
     clear(q .. 'lease', 1)
     clear(q .. 'over', 1)
     clear(q .. 'clock', 2)

@@ -1,4 +1,4 @@
-import { pause } from '@impresario/protocol'
+import { PassingMap, pause } from '@impresario/protocol'
 import type { ResultRequest } from '@impresario/protocol'
 import { messageOf, type Log } from '../runtime/log.ts'
 import { Backoff, nextTick } from '../runtime/pause.ts'
@@ -26,7 +26,7 @@ const RETRY_MS_MAX = 30_000
  */
 export class ResultSender {
   readonly #options: SenderOptions
-  readonly #pending = new Set<ResultRequest>()
+  readonly #pending = new PassingMap<ResultRequest, true>()
   readonly #waiting: ResultRequest[] = []
   #sending = false
   #whenEmpty: (() => void) | undefined
@@ -43,12 +43,12 @@ export class ResultSender {
   }
 
   pendingIds(): readonly string[] {
-    return [...this.#pending].map((result) => result.task_id)
+    return [...this.#pending.keys()].map((result) => result.task_id)
   }
 
   /** `after`: what the orchestrator has to know before, such as the task's events. Must not reject. */
   add(result: ResultRequest, after?: Promise<unknown>): void {
-    this.#pending.add(result)
+    this.#pending.set(result, true)
     if (after === undefined) this.#enqueue(result)
     else void after.then(() => this.#enqueue(result))
   }

@@ -1,3 +1,4 @@
+import { PassingMap } from '@impresario/protocol'
 import type { JsonObject, WireTask } from '@impresario/protocol'
 import { TaskFailure, type AbortCause } from './failure.ts'
 import { endingWithAddresses, hasAddresses, paramsWithPaths } from './file-passing.ts'
@@ -32,7 +33,7 @@ const SWEEP_MS = 250
  */
 export class TaskRunner {
   readonly #skills = new Map<string, Skill>()
-  readonly #held = new Map<string, RunningTask>()
+  readonly #held = new PassingMap<string, RunningTask>()
   readonly #waiting = new Map<string, RunningTask[]>()
   readonly #counts = new Map<string, number>()
   readonly #hot = new Set<string>()
