@@ -269,8 +269,8 @@ export const LIMITS = {
   /** The same for what the runs of one automation begin with that wait for their place: a thousand events of 64 kB. */
   waitingRunsBytesMax: 67_108_864,
   /**
-   * The same for all automations of one owner, as counted: a hundred thousand small ones, or a few hundred of the largest. A storage in memory
-   * holds all of it, and a server with 512 MB has room for it.
+   * The same for all automations of one owner together, as they are counted: a hundred thousand small ones, or a hundred of
+   * the largest. A storage in memory or in a file holds all of them, and a server with a heap of 512 MB has room for it.
    */
   waitingRunsOfOwnerBytesMax: 134_217_728,
   /** What a record takes beside its data: its names, times and entries of indexes. So that empty ones count too. */

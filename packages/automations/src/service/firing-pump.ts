@@ -93,8 +93,13 @@ export class FiringPump implements Service {
   async #round(): Promise<{ worked: number; nextInMs: number | undefined }> {
     const left = [...this.#left]
     this.#left.clear()
+    let ahead = 0
     for (let at = 0; at < left.length; at += BATCH) {
-      await Promise.all(left.slice(at, at + BATCH).map((gate) => this.#callNext(gate)))
+      const some = left.slice(at, at + BATCH)
+      const done = await Promise.all(some.map((gate) => this.#callNext(gate)))
+      ahead += done.filter(Boolean).length
+      // It may have looked just before its place was free: the next round calls it again.
+      for (const [index, gate] of some.entries()) if (done[index] === false) this.#left.add(gate)
     }
     const called = [...this.#called]
     this.#called.clear()
@@ -102,16 +107,20 @@ export class FiringPump implements Service {
     const { leases, nextInMs } = await this.#options.storage.claim('firings', { limit: BATCH, leaseMs: LEASE_MS })
     this.#lookedAt = this.#options.clock.now()
     await Promise.all(leases.map((lease) => this.#serve(lease)))
-    return { worked: leases.length + left.length + called.length, nextInMs }
+    return { worked: leases.length + ahead + called.length, nextInMs }
   }
 
-  /** Whoever is first in the line looks for its place at once. A gate that nobody is in may go; who comes in between keeps it. */
-  async #callNext(gateId: string): Promise<void> {
+  /**
+   * Whoever is first in the line looks for its place at once; false while it is being looked at. A gate that nobody is in may
+   * go; who comes in between keeps it.
+   */
+  async #callNext(gateId: string): Promise<boolean> {
     const { storage } = this.#options
     const gate = await readGate(storage, gateId, 1)
     const [first] = gate.waiting
-    if (first !== undefined) await callItem(storage, waitItemId(first))
-    else if (gate.open.length === 0 && gate.version > 0) await storage.commit({ put: [putGate(gate)] })
+    if (first !== undefined) return callItem(storage, waitItemId(first))
+    if (gate.open.length === 0 && gate.version > 0) await storage.commit({ put: [putGate(gate)] })
+    return true
   }
 
   async #serve(lease: Lease): Promise<void> {

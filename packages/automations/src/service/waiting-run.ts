@@ -70,12 +70,14 @@ export async function eventOfWaiting(storage: Storage, { event, trigger }: Waiti
   return stored === undefined ? undefined : seenEvent(asEvent(stored.value))
 }
 
-/** Makes an item due that waits for a look from time to time. */
-export async function callItem(storage: Storage, itemId: string): Promise<void> {
+/** Makes an item due that waits for a look from time to time. False while somebody has it in hand. */
+export async function callItem(storage: Storage, itemId: string): Promise<boolean> {
   const [item] = await storage.peek('firings', [itemId])
-  if (item === undefined || item.lease !== undefined || item.dueInMs === 0) return
+  if (item?.lease !== undefined) return false
+  if (item === undefined || item.dueInMs === 0) return true
   const { queue, id, lane, priority, payload } = item
   await storage.commit({ enqueue: [{ queue, id, lane, priority, payload, delayMs: 0 }] })
+  return true
 }
 
 /** The run goes on waiting. Once a day at most this also keeps its event. */

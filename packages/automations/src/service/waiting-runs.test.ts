@@ -82,6 +82,26 @@ test('[K-07] only the first of a line looks often, and who is behind it is calle
   expect((await office.runs(id)).map(({ status }) => status)).toEqual(Array.from({ length: 11 }, () => 'succeeded'))
 })
 
+test('[K-07] a run that is looked at just when its place becomes free is called again', async () => {
+  const office = new Office()
+  office.isWorking = false
+  const { id } = await office.create({})
+  for (let count = 0; count < 2; count += 1) await office.automations.runNow(id, ANNA)
+  office.clock.time += 2_000
+  const { leases } = await office.storage.claim('firings', { limit: 1, leaseMs: 30_000 })
+  office.isWorking = true
+  await office.settle()
+  expect(await office.runs(id)).toHaveLength(1)
+  // Who looked saw that the place was taken.
+  for (const lease of leases) {
+    const { queue, lane, priority, payload } = lease
+    const item = { queue, id: lease.id, lane, priority, payload, delayMs: 60_000 }
+    await office.storage.commit({ settle: lease, enqueue: [item] })
+  }
+  await office.settle()
+  expect((await office.runs(id)).map(({ status }) => status)).toEqual(['succeeded', 'succeeded'])
+})
+
 test('[C-10] [K-04] a run that waits for two months has its event, which nobody can remove meanwhile', async () => {
   const office = new Office()
   office.isWorking = false
