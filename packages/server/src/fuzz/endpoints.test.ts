@@ -73,7 +73,12 @@ const onRejection = (reason: unknown): void => {
 beforeAll(async () => {
   process.on('unhandledRejection', onRejection)
   const schedulesConfigPath = join(directory, 'schedules.toml')
-  writeFileSync(schedulesConfigPath, '[nightly]\nblueprint = "ask"\ndaily_at = "03:00"\nenabled = false\n')
+  // One that is switched off, and cannot be paused, and one that fires once a month.
+  const schedules = [
+    '[nightly]\nblueprint = "ask"\ndaily_at = "03:00"\nenabled = false',
+    '[monthly]\nblueprint = "ask"\ninterval_seconds = 2592000',
+  ]
+  writeFileSync(schedulesConfigPath, schedules.join('\n'))
   server = createServer({
     blueprints: [hello, ask, broken],
     // Generated input changes the level. What is logged then must not flood the output of the tests.
@@ -253,7 +258,7 @@ async function populate(): Promise<Sampler['known']> {
     worker_id: ['w1', 'w2'],
     workerId: ['w1', 'w2'],
     name: ['hello', 'ask'],
-    schedule: ['nightly'],
+    schedule: ['nightly', 'monthly'],
     blueprint: ['hello', 'ask', 'broken', 'none'],
     decision: ['yes', 'no'],
     event_type: ['progress', 'hint'],
