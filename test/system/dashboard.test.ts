@@ -372,6 +372,8 @@ describe.skipIf(missing !== undefined)('the dashboard in a browser', () => {
     await press(/^Delete$/)
     await page.getByRole('heading', { level: 1, name: 'Agents and clients' }).waitFor()
     await page.getByRole('link', { name: /reporter/ }).waitFor()
+    // The list as it was before may be there for a moment.
+    await page.getByText('night-shift').first().waitFor({ state: 'detached' })
     expect(await page.getByText('night-shift').count()).toBe(0)
     await page.getByRole('tab', { name: 'Clients' }).click()
     await page.getByRole('link', { name: 'alpha' }).waitFor()

@@ -35,6 +35,8 @@ export async function runCli(args: readonly string[], options: CliOptions = {}):
   })
   child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
   if (options.hasReader === false) child.stdout.destroy()
+  // A program may end before it has read anything.
+  child.stdin.on('error', () => undefined)
   child.stdin.end(options.input ?? '')
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
