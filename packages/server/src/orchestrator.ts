@@ -47,7 +47,6 @@ import { JobLines } from './orchestrator/job-lines.ts'
 import { createLocalTransport } from './worker-protocol/local-transport.ts'
 import type { LocalTransport } from './worker-protocol/local-transport.ts'
 import { createLog, errorFields } from './runtime/log.ts'
-import { boundHeapGrowth } from './runtime/heap-growth.ts'
 import { IdleCollector } from './runtime/idle-collector.ts'
 import { createRandom } from './runtime/random.ts'
 import { applySchedules, readSchedules } from './config/schedules.ts'
@@ -161,7 +160,6 @@ export class Orchestrator {
     const { settings, engine, health, sender, schedules, historyService, guard } = this.parts
     if (this.#options.guardsProcess === true) {
       guard.install()
-      boundHeapGrowth()
       this.#idleCollector.start()
     }
     try {
