@@ -1,10 +1,6 @@
 import type { Clock, Kind, Storage } from '@impresario/core'
 import { fairShare, ImpresarioError } from '@impresario/protocol'
-
-/** A count is asked for so often. Between two looks every record that is written here counts as one more. */
-const LOOK_MS = 1_000
-/** Owners that are remembered. Others are counted again. */
-const OWNERS_MAX = 10_000
+import { OwnerSums } from './owner-sums.ts'
 
 export interface RoomOptions {
   readonly storage: Storage
@@ -19,29 +15,18 @@ export interface RoomOptions {
 /** Bounds the records of one kind in bytes, for each owner. */
 export class Room {
   readonly #options: RoomOptions
-  readonly #owners = new Map<string, { count: number; lookedAt: number }>()
+  readonly #counts: OwnerSums
 
   constructor(options: RoomOptions) {
     this.#options = options
+    this.#counts = new OwnerSums(options)
   }
 
   /** Refuses a new record that is larger than the share of its owner, or counts it. */
   async take(owner: string, bytes: number): Promise<void> {
-    const known = await this.#look(owner)
-    mustFit(bytes, known.count, this.#options)
-    known.count += 1
-  }
-
-  async #look(owner: string): Promise<{ count: number; lookedAt: number }> {
-    const { storage, clock, kind } = this.#options
-    const now = clock.now()
-    const known = this.#owners.get(owner)
-    if (known !== undefined && now - known.lookedAt < LOOK_MS) return known
-    const counts = await storage.counts(kind, { owner })
-    const fresh = { count: Object.values(counts).reduce((sum, count) => sum + count, 0), lookedAt: now }
-    if (this.#owners.size >= OWNERS_MAX) this.#owners.clear()
-    this.#owners.set(owner, fresh)
-    return fresh
+    const known = await this.#counts.of(owner)
+    mustFit(bytes, known.sum, this.#options)
+    known.sum += 1
   }
 }
 

@@ -1,27 +1,24 @@
 import { Link } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import type { ReactNode } from 'react'
-import { useBlueprints } from '../data/queries.ts'
 import { useSavedViews } from '../data/saved-views.ts'
 import { useAddress, withoutEmpty } from '../data/search.ts'
 import { useSession } from '../data/session.ts'
+import { BlueprintFilter, SinceFilter } from './common-filters.tsx'
 import { COLUMNS, columnsIn, columnsText } from './job-columns.ts'
-import { GROUPS, isGroup, isOldestFirst, SPANS } from './job-query.ts'
+import { GROUPS, isGroup, isOldestFirst } from './job-query.ts'
 import { useSay } from '../ui/toast.tsx'
 import { useText } from '../text/text.tsx'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Input, Select } from '../ui/field.tsx'
-import { FilterSelect } from '../ui/filters.tsx'
 import { Icon } from '../ui/icon.tsx'
 
 /** The address is the state: what is chosen here can be bookmarked, shared and gone back from. */
 export function JobFilters(): ReactNode {
   const { t } = useText()
   const [search, change] = useAddress()
-  const { data: blueprints } = useBlueprints()
   const { session } = useSession()
-  const names = [...new Set(blueprints?.map(({ name }) => name))]
   const shown = search['show'] ?? ''
   return (
     <div className="mb-3 flex flex-col gap-3">
@@ -49,20 +46,10 @@ export function JobFilters(): ReactNode {
       <div className="grid grid-cols-2 items-end gap-2 md:flex md:flex-wrap">
         <SearchBox />
         <div className="md:w-44">
-          <FilterSelect
-            name="blueprint"
-            label={t('jobs.column.blueprint')}
-            any={t('jobs.anyBlueprint')}
-            options={names.map((name) => [name, name])}
-          />
+          <BlueprintFilter />
         </div>
         <div className="md:w-44">
-          <FilterSelect
-            name="since"
-            label={t('jobs.column.created')}
-            any={t('jobs.anyTime')}
-            options={SPANS.map((span) => [span, t(`jobs.since.${span}`)])}
-          />
+          <SinceFilter label={t('jobs.column.created')} />
         </div>
         <div className="md:w-44">
           <Select

@@ -3,11 +3,12 @@ import { useMemo } from 'react'
 import type { ReactNode } from 'react'
 import { useAudit, usePublished } from '../data/automation-queries.ts'
 import { shortId } from '../data/format.ts'
-import { useBlueprints, useCounts, useEvents } from '../data/queries.ts'
+import { useCounts, useEvents } from '../data/queries.ts'
 import { useAddress } from '../data/search.ts'
 import { AuditEntry, EventEntry, PublishedEntry } from '../event/entries.tsx'
 import { useOpenEntry } from '../event/entry-dialog.tsx'
-import { secondsAgo, SPANS } from '../job/job-query.ts'
+import { BlueprintFilter, SinceFilter } from '../job/common-filters.tsx'
+import { secondsAgo } from '../job/job-query.ts'
 import { EntryLink, useEntryKeys } from '../event/entry-row.tsx'
 import { auditWords, EVENT_TYPES, eventWords } from '../text/event-words.ts'
 import { useText } from '../text/text.tsx'
@@ -54,8 +55,6 @@ const NO_FILTER = { event: undefined, blueprint: undefined, since: undefined }
 /** The address is the state, as with jobs. */
 function Filters(): ReactNode {
   const { t, language } = useText()
-  const { data: blueprints } = useBlueprints()
-  const names = [...new Set(blueprints?.map(({ name }) => name))]
   const types = EVENT_TYPES.map((type) => [type, eventWords(t, type)] as const).toSorted(([, a], [, b]) =>
     a.localeCompare(b, language),
   )
@@ -65,20 +64,10 @@ function Filters(): ReactNode {
         <FilterSelect name="event" label={t('nav.events')} any={t('events.any')} options={types} />
       </div>
       <div className="md:w-48">
-        <FilterSelect
-          name="blueprint"
-          label={t('jobs.column.blueprint')}
-          any={t('jobs.anyBlueprint')}
-          options={names.map((name) => [name, name])}
-        />
+        <BlueprintFilter />
       </div>
       <div className="md:w-48">
-        <FilterSelect
-          name="since"
-          label={t('entry.time')}
-          any={t('jobs.anyTime')}
-          options={SPANS.map((span) => [span, t(`jobs.since.${span}`)])}
-        />
+        <SinceFilter label={t('entry.time')} />
       </div>
     </div>
   )

@@ -8,6 +8,7 @@ import type { Caller } from '../http/access.ts'
 import type { AgentBook } from './agent-book.ts'
 import { outsideId } from './agent-record.ts'
 import { unauthorised } from './auth.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 
 interface OutsideIssuersOptions extends OauthChoice {
   /** Is told what a caller may do that can leave automations behind. Called again only when it has changed. */
@@ -174,7 +175,7 @@ async function keysAddress(issuer: string): Promise<URL> {
 
 function metadataAddresses(issuer: string): readonly string[] {
   const { origin, pathname } = new URL(issuer)
-  const path = pathname.replace(/\/+$/, '')
+  const path = withoutEndSlashes(pathname)
   return [
     `${origin}/.well-known/oauth-authorization-server${path}`,
     `${origin}${path}/.well-known/openid-configuration`,

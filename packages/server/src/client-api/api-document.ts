@@ -8,6 +8,7 @@ import type { ReloadableRegistry } from '../orchestrator/reloadable-registry.ts'
 import { jsonSchema } from '../http/json-schema.ts'
 import { withNames } from './named-schemas.ts'
 import { CLIENT_SCHEME, route, TAGS, WORKER_SCHEME } from '../http/route.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 
 /** OpenAPI 3.1, as far as it is looked at here. */
 export interface ApiDocument extends JsonObject {
@@ -54,7 +55,7 @@ export function collectRoutes(app: FastifyInstance, version: string, publicUrl =
       openapi: '3.1.0',
       info: { title: 'Impresario', version, description: DESCRIPTION, license: { name: 'Apache-2.0' } },
       // An address by which the document itself was found is as good as any other.
-      servers: [{ url: publicUrl === '' ? '/' : publicUrl.replace(/\/+$/, ''), description: 'This server.' }],
+      servers: [{ url: publicUrl === '' ? '/' : withoutEndSlashes(publicUrl), description: 'This server.' }],
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
         securitySchemes: {

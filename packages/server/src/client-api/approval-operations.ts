@@ -9,6 +9,7 @@ import type { Caller } from '../http/access.ts'
 import { checkedForm } from './approval-form.ts'
 import { jobNotFound, visibleJob } from './job-access.ts'
 import { approvalBody } from './wire-job.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 
 /* What jobs ask people, and what these answer. */
 
@@ -30,7 +31,7 @@ export async function readApproval(
   const expiresAt = Math.min(wallTime(clock) + LIMITS.capabilityMs, endOf(approval))
   const link = (decision?: string): string => {
     const capability = capabilities.issue({ jobId: job.id, visit: job.visit, decision, expiresAt })
-    return `${base.replace(/(?<!\/)\/+$/, '')}${CLIENT_PATHS.approval(job.id)}?capability=${capability}`
+    return `${withoutEndSlashes(base)}${CLIENT_PATHS.approval(job.id)}?capability=${capability}`
   }
   return {
     job_id: shownJobId(job.id),

@@ -10,6 +10,7 @@ import type { FileService } from '../files/file-service.ts'
 import type { Caller } from '../http/access.ts'
 import { readQuery } from '../http/route.ts'
 import { visibleJob } from './job-access.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 
 export interface FileOperationParts {
   readonly engine: Engine
@@ -114,7 +115,7 @@ function signedUrl({ fileLinks, clock }: FileOperationParts, base: string, { sec
     throw new ImpresarioError('INVALID_CONFIGURATION', 'Links need PUBLIC_URL: this orchestrator has no address.')
   }
   const capability = fileLinks.issue({ ...file, expiresAt: wallTime(clock) + seconds * 1_000 })
-  return `${base.replace(/(?<!\/)\/+$/, '')}${CLIENT_PATHS.signedFile(file.jobId, file.name)}?capability=${capability}`
+  return `${withoutEndSlashes(base)}${CLIENT_PATHS.signedFile(file.jobId, file.name)}?capability=${capability}`
 }
 
 function fileBody(uri: string, { key: name, bytes, etag, modifiedAt }: StoredFile): FileBody {

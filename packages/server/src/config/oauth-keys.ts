@@ -1,6 +1,7 @@
 import { ImpresarioError } from '@impresario/protocol'
 import type { ConfigKey } from './config-keys.ts'
 import { listIn } from './mcp-keys.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 
 /** Settings of tokens that others have issued. */
 export interface OauthSettings {
@@ -54,7 +55,7 @@ export function oauthChoice(settings: OauthSettings & { readonly publicUrl: stri
       'OAUTH_ISSUERS needs OAUTH_AUDIENCE or PUBLIC_URL: without an audience, tokens for other services would be accepted.',
     )
   }
-  const audiences = named.length > 0 ? named : [`${settings.publicUrl.replace(/\/+$/, '')}/mcp`]
+  const audiences = named.length > 0 ? named : [`${withoutEndSlashes(settings.publicUrl)}/mcp`]
   return { issuers, audiences, scopePrefix: settings.oauthScopePrefix }
 }
 

@@ -19,6 +19,7 @@ import type { CallSpan, CallSpans } from '../telemetry/call-spans.ts'
 import { tracingOf } from '../telemetry/request-spans.ts'
 import { hostCheck } from './host-check.ts'
 import { inProcessApi } from './in-process-api.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 
 export interface McpRoutesOptions {
   readonly settings: McpSettings &
@@ -203,7 +204,7 @@ function answerProblems(scope: FastifyInstance, { log }: McpRoutesOptions): void
 }
 
 function baseOf(request: FastifyRequest, publicUrl: string): string {
-  return (publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl).replace(/(?<!\/)\/+$/, '')
+  return withoutEndSlashes(publicUrl === '' ? `${request.protocol}://${request.host}` : publicUrl)
 }
 
 /** RFC 6750 and RFC 9728: that a token is needed, or that this one is not valid, and where clients learn how to get one. */

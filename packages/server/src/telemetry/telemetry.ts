@@ -19,6 +19,7 @@ import { randomSpanIds } from './random-ids.ts'
 import { TraceRate } from './trace-rate.ts'
 import { traceNames } from './trace-names.ts'
 import type { TraceNames } from './trace-names.ts'
+import { withoutEndSlashes } from '../runtime/end-slashes.ts'
 
 export interface TelemetryOptions {
   readonly settings: TelemetrySettings & { readonly instanceId: string }
@@ -277,5 +278,5 @@ function metricsUrl({ otelIsDisabled, otelEndpoint, otelMetricsEndpoint }: Telem
 
 function urlOf(own: string, base: string, path: string): string | undefined {
   if (own !== '') return own
-  return base === '' ? undefined : `${base.replace(/\/+$/, '')}/${path}`
+  return base === '' ? undefined : `${withoutEndSlashes(base)}/${path}`
 }
